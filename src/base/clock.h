@@ -1,0 +1,15 @@
+// Monotonic time as a plain number, so that records and results can carry it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace megamoe {
+
+inline std::int64_t now_ns() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+}  // namespace megamoe

@@ -1,0 +1,65 @@
+// The engine: R ranks that step together over one loaded model. Submit token ids, receive token ids.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "config/engine_config.h"
+#include "engine/request.h"
+
+namespace megamoe::model {
+class LoadedModel;
+}
+
+namespace megamoe::engine {
+
+struct RankStats {
+    std::int32_t running = 0;
+    std::int32_t waiting = 0;
+    std::int64_t free_pages = 0;
+    std::int64_t total_pages = 0;
+    std::int64_t prompt_tokens = 0;      // since start
+    std::int64_t generated_tokens = 0;   // since start
+    std::int64_t extend_steps = 0;
+    std::int64_t decode_steps = 0;
+    std::int64_t idle_steps = 0;
+    std::int64_t retractions = 0;
+};
+
+class Engine {
+  public:
+    // Plans memory, checks it against what is free, allocates, starts the rank threads and runs one request through every
+    // rank; ready when it returns.
+    // Error kResourceExhausted: the memory plan does not fit (the plan is in the text); kUnavailable: a rank failed
+    [[nodiscard]] static Result<std::unique_ptr<Engine>> start(const EngineConfig& config,
+                                                               std::shared_ptr<const model::LoadedModel> model);
+    ~Engine();  // shutdown(0)
+
+    // Error kInvalidArgument: prompt empty, too long for the context (both lengths named) or for a rank's pages, an id
+    //       outside the vocabulary, sampling values; kResourceExhausted: queue full; kUnavailable: draining or failed
+    // Thread  any
+    [[nodiscard]] Result<Done> submit(Request request, UpdateSink sink);
+
+    // Ends a request with kAbort; unknown or finished ids are ignored. Thread: any.
+    void abort(RequestId id);
+
+    // Stops taking requests, waits up to drain_ms for the live ones, aborts the rest, joins the ranks. Idempotent.
+    void shutdown(std::int64_t drain_ms);
+
+    // Sticky: empty while healthy, else what failed on which rank.
+    std::string failure() const;
+    std::vector<RankStats> stats() const;
+    const EngineConfig& config() const;
+    // Bytes by purpose, as printed at start.
+    std::string memory_plan() const;
+
+  private:
+    struct State;
+    explicit Engine(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace megamoe::engine
