@@ -15,7 +15,7 @@ enum ExitCode : int {
     kExitRequestFailed = 3,  // at least one request failed
     kExitServer = 4,         // the server did not start, died or stopped answering
     kExitNotComparable = 5,
-    kExitManifest = 6,       // a prompt manifest is damaged
+    kExitManifest = 6,  // a prompt manifest is damaged
     kExitInternal = 7,
     kExitInterrupted = 130,
 };

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "megamoe/commands.h"
 #include "base/nearest.h"
+#include "megamoe/commands.h"
 
 namespace megamoe::apps {
 namespace {

@@ -22,11 +22,10 @@ std::string join_values(const Values&... values) {
 }  // namespace megamoe
 
 // MM_CHECK(cond, "what", value, ...)
-#define MM_CHECK(cond, ...)                                     \
-    do {                                                        \
-        if (!(cond)) [[unlikely]]                               \
-            ::megamoe::fail_check(__FILE__, __LINE__, #cond,    \
-                                  ::megamoe::detail::join_values(__VA_ARGS__)); \
+#define MM_CHECK(cond, ...)                                                                                \
+    do {                                                                                                   \
+        if (!(cond)) [[unlikely]]                                                                          \
+            ::megamoe::fail_check(__FILE__, __LINE__, #cond, ::megamoe::detail::join_values(__VA_ARGS__)); \
     } while (false)
 
 #ifdef NDEBUG

@@ -40,15 +40,14 @@ std::string prefix() {
 }  // namespace
 
 void set_level(Level level) {
-    constexpr spdlog::level::level_enum kMap[] = {spdlog::level::debug, spdlog::level::info,
-                                                  spdlog::level::warn, spdlog::level::err};
+    constexpr spdlog::level::level_enum kMap[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                  spdlog::level::err};
     sink().set_level(kMap[static_cast<int>(level)]);
 }
 
 void set_json(bool on) {
     json_lines = on;
-    sink().set_pattern(on ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e","level":"%l",%v})"
-                          : "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+    sink().set_pattern(on ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e","level":"%l",%v})" : "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
 }
 
 void set_rank(std::int32_t rank) {
@@ -60,8 +59,8 @@ void set_step(std::int64_t step) {
 }
 
 void write(Level level, std::string_view text) {
-    constexpr spdlog::level::level_enum kMap[] = {spdlog::level::debug, spdlog::level::info,
-                                                  spdlog::level::warn, spdlog::level::err};
+    constexpr spdlog::level::level_enum kMap[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                  spdlog::level::err};
     const auto at = kMap[static_cast<int>(level)];
     if (json_lines) {
         sink().log(at, "\"rank\":{},\"step\":{},\"text\":{}", rank_of_thread, step_of_thread,

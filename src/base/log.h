@@ -17,9 +17,17 @@ void set_rank(std::int32_t rank);
 void set_step(std::int64_t step);
 
 void write(Level level, std::string_view text);
-inline void debug(std::string_view text) { write(Level::kDebug, text); }
-inline void info(std::string_view text) { write(Level::kInfo, text); }
-inline void warn(std::string_view text) { write(Level::kWarn, text); }
-inline void error(std::string_view text) { write(Level::kError, text); }
+inline void debug(std::string_view text) {
+    write(Level::kDebug, text);
+}
+inline void info(std::string_view text) {
+    write(Level::kInfo, text);
+}
+inline void warn(std::string_view text) {
+    write(Level::kWarn, text);
+}
+inline void error(std::string_view text) {
+    write(Level::kError, text);
+}
 
 }  // namespace megamoe::log

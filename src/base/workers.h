@@ -29,8 +29,9 @@ class Workers {
             return;
         }
         auto* object = std::addressof(fn);
-        run_erased(count, [](void* f, std::int64_t i) { (*static_cast<decltype(object)>(f))(i); },
-                   const_cast<void*>(static_cast<const void*>(object)));
+        run_erased(
+            count, [](void* f, std::int64_t i) { (*static_cast<decltype(object)>(f))(i); },
+            const_cast<void*>(static_cast<const void*>(object)));
     }
 
   private:

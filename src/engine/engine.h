@@ -21,8 +21,8 @@ struct RankStats {
     std::int32_t waiting = 0;
     std::int64_t free_pages = 0;
     std::int64_t total_pages = 0;
-    std::int64_t prompt_tokens = 0;      // since start
-    std::int64_t generated_tokens = 0;   // since start
+    std::int64_t prompt_tokens = 0;     // since start
+    std::int64_t generated_tokens = 0;  // since start
     std::int64_t extend_steps = 0;
     std::int64_t decode_steps = 0;
     std::int64_t idle_steps = 0;

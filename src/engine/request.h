@@ -26,7 +26,7 @@ struct SamplingParams {
     bool ignore_eos = false;
     std::vector<std::int32_t> stop_token_ids;
     std::vector<std::pair<std::int32_t, float>> logit_bias;
-    std::int32_t num_logprobs = -1;     // -1 = none; 0 = of the chosen token only; n = and the n best
+    std::int32_t num_logprobs = -1;  // -1 = none; 0 = of the chosen token only; n = and the n best
 };
 
 // kInvalidArgument with the field's name, value and range; `vocab_size` bounds the ids.
@@ -34,8 +34,8 @@ struct SamplingParams {
 [[nodiscard]] Result<Done> check_sampling(const SamplingParams& params, std::int32_t vocab_size);
 
 struct Request {
-    RequestId id{};                     // unique among live requests; the front end makes it
-    std::vector<std::int32_t> prompt;   // token ids, >= 1
+    RequestId id{};                    // unique among live requests; the front end makes it
+    std::vector<std::int32_t> prompt;  // token ids, >= 1
     SamplingParams sampling;
     std::optional<std::int32_t> routed_rank;  // absent = the engine picks
 };
@@ -56,7 +56,7 @@ struct Update {
     FinishReason finish = FinishReason::kNone;  // not kNone: the last update of this request
     std::int32_t stop_token = -1;               // which id ended it (kStop); the id is also in `token`
     std::int32_t rank = 0;
-    Error error;                                // kError
+    Error error;  // kError
 };
 
 // Called on a rank's thread, in token order; must not block. After a last update it is not called again.

@@ -17,10 +17,10 @@ namespace megamoe::weights {
 // A vector as float32, decoded from F32 or BF16 at load (norms, sinks, mHC parameters: small).
 using FloatVector = std::vector<float>;
 
-struct HyperWeights {  // [X] streams
-    ops::MatrixView fn;     // [(2+X)*X, X*H], head: [X, X*H]; F32
-    FloatVector base;       // [(2+X)*X], head: [X]
-    FloatVector scale;      // [3], head: [1]
+struct HyperWeights {    // [X] streams
+    ops::MatrixView fn;  // [(2+X)*X, X*H], head: [X, X*H]; F32
+    FloatVector base;    // [(2+X)*X], head: [X]
+    FloatVector scale;   // [3], head: [1]
 };
 
 struct CompressorWeights {  // c = 2 for ratio 4, else 1; d = D or J
@@ -45,14 +45,14 @@ struct ExpertWeights {
 struct LayerWeights {
     FloatVector attn_norm, ffn_norm;  // [H]
     HyperWeights hc_attn, hc_ffn;
-    FloatVector attn_sink;            // [N]
+    FloatVector attn_sink;  // [N]
     ops::MatrixView wq_a, wq_b, wkv, wo_a, wo_b;
-    FloatVector q_norm;               // [Q]
-    FloatVector kv_norm;              // [D]
-    CompressorWeights compressor;     // ratio > 0
-    IndexerWeights indexer;           // ratio 4
-    ops::MatrixView gate;             // [E, H]
-    FloatVector gate_bias;            // [E], score layers
+    FloatVector q_norm;                       // [Q]
+    FloatVector kv_norm;                      // [D]
+    CompressorWeights compressor;             // ratio > 0
+    IndexerWeights indexer;                   // ratio 4
+    ops::MatrixView gate;                     // [E, H]
+    FloatVector gate_bias;                    // [E], score layers
     std::vector<std::int16_t> token_experts;  // [V, K], hash layers (tid2eid, range-checked)
     ExpertWeights shared;
     std::vector<ExpertWeights> experts;  // [E]
@@ -61,11 +61,11 @@ struct LayerWeights {
 struct V4Weights {
     std::shared_ptr<const Checkpoint> checkpoint;  // keeps the views alive
     ModelGeometry geometry;
-    ops::WeightFormat expert_format{};             // as found in the tensors, never from config
-    std::int32_t num_mtp_tensors = 0;              // seen and skipped
-    ops::MatrixView embed;                         // [V, H]
-    ops::MatrixView head;                          // [V, H]
-    FloatVector norm;                              // [H]
+    ops::WeightFormat expert_format{};  // as found in the tensors, never from config
+    std::int32_t num_mtp_tensors = 0;   // seen and skipped
+    ops::MatrixView embed;              // [V, H]
+    ops::MatrixView head;               // [V, H]
+    FloatVector norm;                   // [H]
     HyperWeights hc_head;
     std::vector<LayerWeights> layers;
 };

@@ -17,13 +17,13 @@ enum class Math : std::uint8_t {
 
 struct Gemm {
     const PackedMatrix* w = nullptr;
-    const float* a = nullptr;     // [m, cols], row stride lda
+    const float* a = nullptr;  // [m, cols], row stride lda
     std::int64_t lda = 0;
-    std::int32_t m = 0;           // may be 0
-    float* out = nullptr;         // [m, rows], row stride ldo
+    std::int32_t m = 0;    // may be 0
+    float* out = nullptr;  // [m, rows], row stride ldo
     std::int64_t ldo = 0;
     Math math = Math::kF32;
-    bool round_bf16 = false;      // round each output to bfloat16
+    bool round_bf16 = false;  // round each output to bfloat16
 };
 
 // Same  out[i, j] depends on row i of `a` and row j of `w` alone: bit-identical for any m, any team size, any neighbours

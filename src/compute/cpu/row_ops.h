@@ -16,6 +16,9 @@ enum class Rounding : std::uint8_t { kNone, kBf16 };
 // Spec  model spec, 3.1
 void rms_norm(Isa isa, const float* x, const float* weight, std::int32_t n, float eps, Rounding rounding, float* out);
 
+// 1 / sqrt(mean(x^2) + eps), the sum of squares as in rms_norm.
+float inverse_rms(Isa isa, const float* x, std::int32_t n, float eps);
+
 // The norm of one query head in profile ds: square, mean, add eps, rsqrt and multiply each rounded to bfloat16 (the sum
 // of the mean runs in float32 and rounds once). With kNone: rms_norm without weight.
 // Spec  model spec, 3.1 and 11 no. 13
@@ -41,19 +44,20 @@ void hc_expand(Isa isa, const float* o, const float* post, const float* comb, st
 
 // Attention of one query token with one latent a row as key and value of all heads, and a sink a head that takes weight only.
 struct Attend {
-    const float* q = nullptr;       // [heads, dim]
-    const void* kv = nullptr;       // [rows, dim] float32, or bfloat16 codes when kv_bf16
+    const float* q = nullptr;  // [heads, dim]
+    const void* kv = nullptr;  // [rows, dim] float32, or bfloat16 codes when kv_bf16
     bool kv_bf16 = false;
     std::int32_t heads = 0;
     std::int32_t dim = 0;
-    std::int32_t rows = 0;          // >= 1
-    float scale = 0;                // dim^-0.5
-    const float* sink = nullptr;    // [heads]
-    Rounding rounding = Rounding::kNone;  // kBf16: maximum without the sink, exp rounded to bf16 before the value product
-                                          // (their sum is of unrounded ones), output rounded; kNone: maximum with the sink
-    float* out = nullptr;           // [heads, dim]
-    float* probabilities = nullptr; // [heads, rows] for dumps, or null
-    float* scratch = nullptr;       // attend_scratch(heads, dim, rows) floats
+    std::int32_t rows = 0;        // >= 1
+    float scale = 0;              // dim^-0.5
+    const float* sink = nullptr;  // [heads]
+    Rounding rounding =
+        Rounding::kNone;             // kBf16: maximum without the sink, exp rounded to bf16 before the value product
+                                     // (their sum is of unrounded ones), output rounded; kNone: maximum with the sink
+    float* out = nullptr;            // [heads, dim]
+    float* probabilities = nullptr;  // [heads, rows] for dumps, or null
+    float* scratch = nullptr;        // attend_scratch(heads, dim, rows) floats
 };
 std::int64_t attend_scratch(std::int32_t heads, std::int32_t dim, std::int32_t rows);
 // Spec  model spec, 3.5 steps 6 to 8

@@ -17,10 +17,10 @@ enum class ScaleFormat : std::uint8_t { kNone, kE8m0, kF32 };
 struct MatrixView {
     WeightFormat format = WeightFormat::kF32;
     ScaleFormat scale_format = ScaleFormat::kNone;
-    std::int32_t rows = 0;                // outputs
-    std::int32_t cols = 0;                // inputs (logical: FP4 has cols/2 bytes a row)
-    const void* weight = nullptr;         // row-major; not necessarily aligned to the element
-    const void* scale = nullptr;          // FP8 [ceil(rows/128), ceil(cols/128)]; FP4 [rows, cols/32]
+    std::int32_t rows = 0;         // outputs
+    std::int32_t cols = 0;         // inputs (logical: FP4 has cols/2 bytes a row)
+    const void* weight = nullptr;  // row-major; not necessarily aligned to the element
+    const void* scale = nullptr;   // FP8 [ceil(rows/128), ceil(cols/128)]; FP4 [rows, cols/32]
 };
 
 // Element (row, col) as float32, decoded from scratch. Slow on purpose: it is the oracle of the packed layouts.

@@ -1,0 +1,198 @@
+// The driver of the matrix product: it cuts a call into tiles; gemm_kernels.h says what a tile is.
+#include "compute/cpu/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "compute/cpu/gemm_kernels.h"
+
+namespace megamoe::cpu {
+namespace {
+
+using ops::WeightFormat;
+
+// Best first. A new instruction set is one row here and one file gemm_<isa>.cpp; the test walks the names in isa.h.
+constexpr std::array kKernels{&kGemmScalar};
+
+constexpr std::int32_t kRowBlock = 252;   // rows of `a` that meet a decoded panel; a multiple of kTileRows
+constexpr std::int32_t kChunkCols = 128;  // columns decoded at a time: 4 panels of 16 (bf16) or 32 kB (f32) stay in L1
+static_assert(kRowBlock % kTileRows == 0 && kChunkCols % kBlockCols == 0);
+
+constexpr std::int32_t ceil_div(std::int32_t a, std::int32_t b) {
+    return (a + b - 1) / b;
+}
+
+const GemmKernels& select(Isa isa, Math math, WeightFormat format) {
+    for (const GemmKernels* k : kKernels) {
+        const bool rounds_products = k->plain == WeightFormat::kBf16;
+        if (k->needs <= isa && (!rounds_products || (math == Math::kBf16 && format != WeightFormat::kF32))) {
+            return *k;
+        }
+    }
+    return kGemmScalar;
+}
+
+// Rows [begin, end) of `a`, packed.
+struct PackedRows {
+    const std::byte* data;
+    std::int64_t row_bytes;    // within a block
+    std::int64_t block_bytes;  // from a block to the next
+    std::int32_t begin;
+    std::int32_t end;
+};
+
+PackedRows pack_rows(const GemmKernels& k, Workers& workers, const Gemm& g, std::int32_t begin, std::int32_t end) {
+    thread_local std::vector<std::byte> buffer;  // grows to the largest call, then stays
+    const std::int32_t padded_cols = g.w->padded_cols();
+    const std::int64_t row_bytes = kBlockCols * (k.plain == WeightFormat::kBf16 ? 2 : 4);
+    const std::int64_t block_bytes = row_bytes * (end - begin);
+    const auto bytes = static_cast<std::size_t>(block_bytes * ceil_div(padded_cols, kBlockCols));
+    if (buffer.size() < bytes) {
+        buffer.resize(bytes);
+    }
+    std::byte* data = buffer.data();
+    const auto pack = [&](std::int64_t r) {
+        k.pack_row(g.a + (begin + r) * g.lda, g.w->cols(), padded_cols, g.math == Math::kBf16, block_bytes,
+                   data + r * row_bytes);
+    };
+    constexpr std::int32_t kWorthWaking = 8;
+    if (end - begin < kWorthWaking) {
+        for (std::int32_t r = 0; r < end - begin; ++r) {
+            pack(r);
+        }
+    } else {
+        workers.run(end - begin, pack);
+    }
+    return {data, row_bytes, block_bytes, begin, end};
+}
+
+struct Scratch {
+    alignas(64) float acc[kRowBlock * kTileWidth];
+    alignas(64) std::byte decoded[kTilePanels][kChunkCols * 64];
+};
+
+Scratch& thread_scratch() {
+    thread_local const std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
+    return *scratch;
+}
+
+// One task: rows of `a` times the kTilePanels panels from `first_panel` on.
+class PanelTask {
+  public:
+    PanelTask(const GemmKernels& k, const Gemm& g, const PackedRows& a, std::int32_t first_panel)
+        : k_(k), g_(g), w_(*g.w), a_(a), first_panel_(first_panel), scratch_(thread_scratch()) {}
+
+    void run() {
+        const std::int32_t rows = a_.end - a_.begin;
+        const bool straight = k_.tile[index(w_.format())] != nullptr;
+        const bool is_plain = w_.format() == k_.plain;
+        std::fill_n(scratch_.acc, rows * kTileWidth, 0.0F);
+        if (rows <= kTileRows && straight) {
+            tile_rows(0, w_.padded_cols(), /*decoded=*/false);
+        } else {
+            for (std::int32_t col = 0; col < w_.padded_cols(); col += kChunkCols) {
+                const std::int32_t cols = std::min(kChunkCols, w_.padded_cols() - col);
+                if (!is_plain) {
+                    decode(col, cols);
+                }
+                tile_rows(col, cols, /*decoded=*/!is_plain);
+            }
+        }
+        store();
+    }
+
+  private:
+    static constexpr std::size_t index(WeightFormat format) { return static_cast<std::size_t>(format); }
+
+    // The last group of panels may be short: it repeats the last panel, and store() drops the copies.
+    std::int32_t panel(std::int32_t p) const { return std::min(first_panel_ + p, w_.num_panels() - 1); }
+
+    const std::byte* codes(std::int32_t p, std::int32_t col) const {
+        return w_.codes(panel(p)) + panel_code_bytes(w_.format(), col);
+    }
+
+    void decode(std::int32_t col, std::int32_t cols) {
+        for (std::int32_t p = 0; p < kTilePanels; ++p) {
+            k_.decode[index(w_.format())](codes(p, col), cols, scratch_.decoded[p]);
+        }
+    }
+
+    void tile_rows(std::int32_t col, std::int32_t cols, bool decoded) {
+        Tile t{};
+        t.f32_scales = w_.scale_format() == ops::ScaleFormat::kF32;
+        t.group_cols = w_.group_cols();
+        t.cols = cols;
+        t.a_block_bytes = a_.block_bytes;
+        for (std::int32_t p = 0; p < kTilePanels; ++p) {
+            t.codes[p] = decoded ? scratch_.decoded[p] : codes(p, col);
+            if (t.group_cols != 0) {
+                t.scales[p] = w_.scales(panel(p)) + col / t.group_cols * kPanelRows * (t.f32_scales ? 4 : 1);
+            }
+        }
+        const auto tile = k_.tile[index(decoded ? k_.plain : w_.format())];
+        const std::int32_t rows = a_.end - a_.begin;
+        const std::int32_t tiles = ceil_div(rows, kTileRows);
+        for (std::int32_t i = 0; i < tiles; ++i) {  // tiles of even height: 7 rows are 4 + 3, not 6 + 1
+            const std::int32_t row = rows * i / tiles;
+            t.rows = rows * (i + 1) / tiles - row;
+            t.a = a_.data + col / kBlockCols * a_.block_bytes + row * a_.row_bytes;
+            t.acc = scratch_.acc + row * kTileWidth;
+            tile(t);
+        }
+    }
+
+    void store() const {
+        const std::int32_t first = first_panel_ * kPanelRows;
+        const std::int32_t width = std::min(kTileWidth, w_.rows() - first);
+        for (std::int32_t r = a_.begin; r < a_.end; ++r) {
+            k_.store(scratch_.acc + (r - a_.begin) * kTileWidth, width, g_.round_bf16, g_.out + r * g_.ldo + first);
+        }
+    }
+
+    const GemmKernels& k_;
+    const Gemm& g_;
+    const PackedMatrix& w_;
+    const PackedRows a_;
+    const std::int32_t first_panel_;
+    Scratch& scratch_;
+};
+
+// Few panels and many rows (a router, the mixing weights of the streams): split the rows too, so that all threads work.
+std::int32_t row_parts(std::int32_t rows, std::int32_t panel_tasks, std::int32_t team) {
+    constexpr std::int32_t kTasksAThread = 2;
+    const std::int32_t wanted = ceil_div(kTasksAThread * team, panel_tasks);
+    return team == 1 ? 1 : std::clamp(wanted, 1, ceil_div(rows, 2 * kTileRows));
+}
+
+PackedRows part_of(const PackedRows& all, std::int32_t part, std::int32_t parts) {
+    const std::int32_t rows = all.end - all.begin;
+    PackedRows some = all;
+    some.begin = all.begin + rows * part / parts;
+    some.end = all.begin + rows * (part + 1) / parts;
+    some.data = all.data + (some.begin - all.begin) * all.row_bytes;
+    return some;
+}
+
+}  // namespace
+
+void gemm(Isa isa, Workers& workers, const Gemm& g) {
+    MM_CHECK(g.w != nullptr && g.m >= 0, "m", g.m);
+    const std::int32_t panel_tasks = ceil_div(g.w->num_panels(), kTilePanels);
+    if (panel_tasks == 0) {
+        return;
+    }
+    const GemmKernels& k = select(isa, g.math, g.w->format());
+    for (std::int32_t begin = 0; begin < g.m; begin += kRowBlock) {
+        const PackedRows rows = pack_rows(k, workers, g, begin, std::min(g.m, begin + kRowBlock));
+        const std::int32_t parts = row_parts(rows.end - rows.begin, panel_tasks, workers.size());
+        workers.run(panel_tasks * parts, [&](std::int64_t task) {
+            const auto t = static_cast<std::int32_t>(task);
+            PanelTask(k, g, part_of(rows, t % parts, parts), t / parts * kTilePanels).run();
+        });
+    }
+}
+
+}  // namespace megamoe::cpu

@@ -1,0 +1,35 @@
+// What one instruction set provides to row_ops.h: the same functions without the choice. Internal to this folder.
+// Included by files compiled with wide flags, hence no templates and nothing inline.
+#pragma once
+
+#include "compute/cpu/row_ops.h"
+
+namespace megamoe::cpu {
+
+struct RowKernels {
+    Isa needs;
+    void (*rms_norm)(const float* x, const float* weight, std::int32_t n, float eps, Rounding rounding, float* out);
+    void (*head_norm_bf16)(float* x, std::int32_t n, float eps);
+    void (*quantise_fp8)(float* x, std::int32_t n, std::int32_t group);
+    void (*swiglu)(const float* gate, const float* up, std::int32_t n, float limit, float weight, Rounding rounding,
+                   float* out);
+    void (*hc_collapse)(const float* streams, const float* pre, std::int32_t num_streams, std::int32_t hidden,
+                        Rounding rounding, float* out);
+    void (*hc_expand)(const float* o, const float* post, const float* comb, std::int32_t num_streams,
+                      std::int32_t hidden, Rounding rounding, float* streams);
+};
+
+struct AttendKernels {
+    Isa needs;
+    void (*attend)(const Attend& a);
+    void (*index_scores)(const float* q, const void* keys, bool keys_bf16, const float* weight, std::int32_t heads,
+                         std::int32_t dim, std::int32_t rows, Rounding rounding, float* score);
+};
+
+// Streams of the hyper-connection that hc_expand() can hold at once.
+inline constexpr std::int32_t kMaxStreams = 8;
+
+extern const RowKernels kRowScalar;
+extern const AttendKernels kAttendScalar;
+
+}  // namespace megamoe::cpu

@@ -1,0 +1,78 @@
+#include "compute/cpu/row_ops.h"
+
+#include <array>
+
+#include "base/check.h"
+#include "compute/cpu/row_kernels.h"
+
+namespace megamoe::cpu {
+namespace {
+
+// Best first. A new instruction set is one row here and one file; the test walks the names in isa.h.
+constexpr std::array kRowKernels{&kRowScalar};
+constexpr std::array kAttendKernels{&kAttendScalar};
+
+template <class Kernels, std::size_t kCount>
+const Kernels& select(const std::array<const Kernels*, kCount>& kernels, Isa isa) {
+    for (const Kernels* k : kernels) {
+        if (k->needs <= isa) {
+            return *k;
+        }
+    }
+    return *kernels.back();
+}
+
+const RowKernels& row_kernels(Isa isa) {
+    return select(kRowKernels, isa);
+}
+
+}  // namespace
+
+void rms_norm(Isa isa, const float* x, const float* weight, std::int32_t n, float eps, Rounding rounding, float* out) {
+    row_kernels(isa).rms_norm(x, weight, n, eps, rounding, out);
+}
+
+void head_norm(Isa isa, float* x, std::int32_t n, float eps, Rounding rounding) {
+    if (rounding == Rounding::kNone) {
+        row_kernels(isa).rms_norm(x, nullptr, n, eps, rounding, x);
+    } else {
+        row_kernels(isa).head_norm_bf16(x, n, eps);
+    }
+}
+
+void quantise_fp8(Isa isa, float* x, std::int32_t n, std::int32_t group) {
+    row_kernels(isa).quantise_fp8(x, n, group);
+}
+
+void swiglu(Isa isa, const float* gate, const float* up, std::int32_t n, float limit, float weight, Rounding rounding,
+            float* out) {
+    row_kernels(isa).swiglu(gate, up, n, limit, weight, rounding, out);
+}
+
+void hc_collapse(Isa isa, const float* streams, const float* pre, std::int32_t num_streams, std::int32_t hidden,
+                 Rounding rounding, float* out) {
+    row_kernels(isa).hc_collapse(streams, pre, num_streams, hidden, rounding, out);
+}
+
+void hc_expand(Isa isa, const float* o, const float* post, const float* comb, std::int32_t num_streams,
+               std::int32_t hidden, Rounding rounding, float* streams) {
+    MM_CHECK(num_streams <= kMaxStreams, "streams", num_streams);
+    row_kernels(isa).hc_expand(o, post, comb, num_streams, hidden, rounding, streams);
+}
+
+std::int64_t attend_scratch(std::int32_t heads, std::int32_t dim, std::int32_t rows) {
+    (void)heads, (void)dim;
+    return rows;
+}
+
+void attend(Isa isa, const Attend& a) {
+    MM_CHECK(a.rows >= 1, "rows", a.rows);
+    select(kAttendKernels, isa).attend(a);
+}
+
+void index_scores(Isa isa, const float* q, const void* keys, bool keys_bf16, const float* weight, std::int32_t heads,
+                  std::int32_t dim, std::int32_t rows, Rounding rounding, float* score) {
+    select(kAttendKernels, isa).index_scores(q, keys, keys_bf16, weight, heads, dim, rows, rounding, score);
+}
+
+}  // namespace megamoe::cpu

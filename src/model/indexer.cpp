@@ -1,0 +1,81 @@
+#include "model/indexer.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "compute/ops/compress.h"
+#include "compute/ops/formats.h"
+#include "model/compressor.h"
+#include "model/kv_codec.h"
+
+namespace megamoe::model {
+namespace {
+
+constexpr std::int32_t kRatio = 4;
+constexpr std::int32_t kFp4Group = 32;
+
+// Profile ds: Hadamard rotation, then FP4 values. Query and key alike, or their product means nothing.
+void rotate_and_quantise(const StepContext& c, std::span<float> x) {
+    if (!c.ds()) {
+        return;
+    }
+    ops::hadamard_bf16(x);
+    ops::simulate_fp4(x.data(), static_cast<std::int64_t>(x.size()), kFp4Group);
+    for (float& v : x) {
+        v = ops::round_bf16(v);
+    }
+}
+
+}  // namespace
+
+IndexQueries prepare_indexer(const StepContext& c, std::int32_t layer_idx, const Layer& layer, const float* x,
+                             const float* query_latent) {
+    const std::int64_t n = c.num_rows();
+    const std::int64_t width = std::int64_t{c.g.index_heads} * c.g.index_dim;
+    const CompressorSite site{&layer.indexer.compressor, c.g.index_dim, kRatio, kv::StateKind::kIndexer, layer_idx};
+    run_compressor(c, site, x, [&](const kv::Sequence& sequence, std::int32_t window, std::span<float> key) {
+        rotate_and_quantise(c, key);
+        store_latent(key, c.profile, c.pools.index_row(layer_idx, sequence, window));
+    });
+
+    float* q = c.scratch.take(n * width);
+    float* weight = c.scratch.take(n * c.g.index_heads);
+    c.linear(layer.indexer.wq_b, query_latent, c.g.q_lora_rank, q, width);
+    c.linear(layer.indexer.weights_proj, x, c.g.hidden_size, weight, c.g.index_heads);
+    const auto constant = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.g.index_dim) * c.g.index_heads));
+    c.workers.run(n, [&](std::int64_t row) {
+        for (std::int32_t head = 0; head < c.g.index_heads; ++head) {
+            const std::span<float> v(q + row * width + std::int64_t{head} * c.g.index_dim,
+                                     static_cast<std::size_t>(c.g.index_dim));
+            ops::rotate(v, c.row_angles(ops::RopeKind::kCompress, row), false, c.ds());
+            rotate_and_quantise(c, v);
+            float& w = weight[row * c.g.index_heads + head];
+            w = c.ds() ? ops::round_bf16(w * constant) : w * constant;
+        }
+    });
+    return {q, weight};
+}
+
+void choose_entries(const StepContext& c, std::int32_t layer_idx, const IndexQueries& queries, std::int64_t row,
+                    std::int32_t visible, std::vector<std::int32_t>& out) {
+    if (visible <= c.g.index_topk) {
+        // Every visible entry is taken whatever its score.
+        out.resize(static_cast<std::size_t>(visible));
+        std::iota(out.begin(), out.end(), 0);
+        return;
+    }
+    thread_local std::vector<float> score;
+    score.resize(static_cast<std::size_t>(visible));
+    const Row& r = c.rows[static_cast<std::size_t>(row)];
+    const std::int64_t width = std::int64_t{c.g.index_heads} * c.g.index_dim;
+    const std::int32_t per_page = c.pools.layout().page_size / kRatio;
+    for (std::int32_t first = 0; first < visible; first += per_page) {
+        const std::int32_t count = std::min(per_page, visible - first);
+        cpu::index_scores(c.isa, queries.q + row * width, c.pools.index_row(layer_idx, *r.sequence, first), c.ds(),
+                          queries.weight + row * c.g.index_heads, c.g.index_heads, c.g.index_dim, count, c.rounding(),
+                          score.data() + first);
+    }
+    ops::select_top(score, c.g.index_topk, out);
+}
+
+}  // namespace megamoe::model

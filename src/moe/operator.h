@@ -1,0 +1,65 @@
+// The MoE operator: routed and shared experts of one layer for one step, over all ranks. One contract, several backends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/workers.h"
+#include "comm/rank_group.h"
+#include "comm/symmetric_heap.h"
+#include "moe/expert.h"
+#include "step/step_plan.h"
+
+namespace megamoe::moe {
+
+struct OperatorConfig {
+    ExpertMath math;
+    std::int32_t num_experts = 0;  // [E], a multiple of the number of ranks
+    std::int32_t top_k = 0;        // [K]
+    std::int32_t max_rows = 0;     // MTPR: rows a rank may bring to one step
+};
+
+// Rank r owns experts [r * E / R, (r + 1) * E / R).
+struct ExpertShard {
+    std::int32_t first = 0;
+    std::int32_t count = 0;
+
+    bool owns(std::int32_t expert) const { return expert >= first && expert < first + count; }
+};
+ExpertShard shard_of(const OperatorConfig& config, std::int32_t num_ranks, RankId rank);
+
+struct Input {
+    const float* x = nullptr;                 // [rows, H], normed; profile ds: bfloat16 values
+    const std::int32_t* expert_id = nullptr;  // [rows, K]; outside [0, E): dispatched nowhere
+    const float* weight = nullptr;            // [rows, K]
+    std::int32_t rows = 0;                    // plan.run[me]
+};
+
+class Operator {
+  public:
+    virtual ~Operator() = default;
+
+    // Every rank calls it for every layer of every step, in the same order, with the same plan.
+    //
+    // In    experts: this layer's; a backend reads the routed ones of its own shard and the shared one
+    // Out   out [rows, H] = sum of weight * expert(x) over the row's experts by ascending id, plus shared(x); float32 sums,
+    //       one rounding at the end in profile ds
+    // Error kUnavailable: another rank failed or did not come in time; sticky
+    // Same  a row's bits depend on that row alone: not on ranks, threads, neighbours or backend, on one ISA
+    // Spec  model spec, 3.9; operator contract 1 of the design
+    [[nodiscard]] virtual Result<Done> forward(const Input& input, const LayerExperts& experts,
+                                               const step::StepPlan& plan, float* out) = 0;
+    virtual std::string_view name() const = 0;
+};
+
+// Bytes of symmetric heap that one rank's block holds; pure.
+std::int64_t heap_bytes(MoeBackend backend, const OperatorConfig& config, std::int32_t num_ranks);
+
+// Collective: every rank creates its own with the same config. `workers` are the rank's compute threads.
+// Error kInvalidArgument: ranks do not divide the experts, max_rows < 1; or as SymmetricHeap::allocate
+[[nodiscard]] Result<std::unique_ptr<Operator>> make_operator(MoeBackend backend, const OperatorConfig& config,
+                                                              const comm::RankContext& context, Workers& workers);
+
+}  // namespace megamoe::moe
