@@ -20,10 +20,11 @@ enum ExitCode : int {
     kExitInterrupted = 130,
 };
 
-int demo_command(int argc, char** argv);    // megamoe demo
-int serve_command(int argc, char** argv);   // megamoe serve
-int bench_command(int argc, char** argv);   // megamoe bench manifest | serve
-int model_command(int argc, char** argv);   // megamoe model inspect | synth | generate | golden
-int golden_command(int argc, char** argv);  // megamoe model golden, called by model_command
+int demo_command(int argc, char** argv);      // megamoe demo
+int serve_command(int argc, char** argv);     // megamoe serve
+int bench_command(int argc, char** argv);     // megamoe bench manifest | serve
+int model_command(int argc, char** argv);     // megamoe model inspect | synth | generate | golden
+int generate_command(int argc, char** argv);  // megamoe model generate, called by model_command
+int golden_command(int argc, char** argv);    // megamoe model golden, called by model_command
 
 }  // namespace megamoe::apps

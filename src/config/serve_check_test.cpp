@@ -153,7 +153,7 @@ TEST(ServeCheck, TheServedNameIsTheLastPartOfThePath) {
 }
 
 TEST(ServeCheck, EveryRankGetsTheSameShareAndTheTotalIsWhatRuns) {
-    rc::check([] {
+    EXPECT_TRUE(rc::check([] {
         const auto ranks = *rc::gen::element(1, 2, 4, 8);
         ServeOptions options = sized(ranks, ranks, ranks, true);
         options.engine.max_running_requests = *rc::gen::inRange(1, 3000);
@@ -164,7 +164,7 @@ TEST(ServeCheck, EveryRankGetsTheSameShareAndTheTotalIsWhatRuns) {
         RC_ASSERT(engine.max_running_requests % ranks == 0);
         RC_ASSERT(rank_share(engine).running_requests * ranks == engine.max_running_requests);
         RC_ASSERT((engine.max_running_requests == options.engine.max_running_requests) == checked.notes.empty());
-    });
+    }));
 }
 
 }  // namespace

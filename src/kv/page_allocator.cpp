@@ -38,11 +38,16 @@ void PageAllocator::give_back(std::int32_t page) {
 Result<Done> PageAllocator::census(std::span<const PageTable* const> held) const {
     const auto contradiction = [](std::string what) { return Error{Errc::kInternal, std::move(what), {}}; };
     std::vector<bool> seen(static_cast<std::size_t>(num_pages_), false);
+    const auto seen_before = [&seen](std::int32_t page) {
+        const bool before = seen[static_cast<std::size_t>(page)];
+        seen[static_cast<std::size_t>(page)] = true;
+        return before;
+    };
     for (const std::int32_t page : free_) {
         if (page < 1 || page >= num_pages_ || owned_[static_cast<std::size_t>(page)]) {
             return contradiction(fmt::format("page {} is free and owned, reserved or unknown", page));
         }
-        if (std::exchange(seen[static_cast<std::size_t>(page)], true)) {
+        if (seen_before(page)) {
             return contradiction(fmt::format("page {} is free twice", page));
         }
     }
@@ -52,14 +57,16 @@ Result<Done> PageAllocator::census(std::span<const PageTable* const> held) const
             if (page == 0) {
                 continue;  // dropped
             }
-            if (!owned_[static_cast<std::size_t>(page)] || std::exchange(seen[static_cast<std::size_t>(page)], true)) {
-                return contradiction(fmt::format("page {} has two owners, or an owner and a place in the free list", page));
+            if (!owned_[static_cast<std::size_t>(page)] || seen_before(page)) {
+                return contradiction(
+                    fmt::format("page {} has two owners, or an owner and a place in the free list", page));
             }
             ++num_seen;
         }
     }
     if (num_seen != num_held()) {
-        return contradiction(fmt::format("{} pages of {} are out, but only {} have an owner", num_held(), usable(), num_seen));
+        return contradiction(
+            fmt::format("{} pages of {} are out, but only {} have an owner", num_held(), usable(), num_seen));
     }
     return Done{};
 }

@@ -42,7 +42,7 @@ struct PoolLayout {
     std::int64_t token_page_bytes = 0;
     std::int64_t window_page_bytes = 0;
     std::int64_t state_slot_floats = 0;
-    std::vector<LayerLayout> layers;
+    std::vector<LayerLayout> layers{};
 
     std::int64_t state_slot_bytes() const { return state_slot_floats * 4; }
     std::int32_t pages_of(std::int32_t num_tokens) const { return (num_tokens + page_size - 1) / page_size; }

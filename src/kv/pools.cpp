@@ -17,7 +17,8 @@ class Region {
   public:
     explicit Region(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
         if (bytes_ > 0) {
-            void* base = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            void* base =
+                mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             base_ = base == MAP_FAILED ? nullptr : static_cast<std::byte*>(base);
         }
     }

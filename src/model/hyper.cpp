@@ -1,26 +1,22 @@
 #include "model/hyper.h"
 
-#include <cmath>
-
 #include "compute/ops/hyper.h"
 
 namespace megamoe::model {
 namespace {
 
-// mix [num, fn.rows()] = fn * vec(streams) / rms(vec(streams)), always in float32.
+// mix [num, fn.rows()] = fn * (vec(streams) / rms(vec(streams))), always in float32.
 float* mix_streams(const StepContext& c, const Hyper& hyper, const float* streams, std::int32_t num) {
-    const std::int64_t width = std::int64_t{c.g.hc_mult} * c.g.hidden_size;
+    const std::int32_t width = c.g.hc_mult * c.g.hidden_size;
     const std::int32_t outs = hyper.fn.rows();
+    float* normed = c.scratch.take(std::int64_t{num} * width);
     float* mix = c.scratch.take(std::int64_t{num} * outs);
-    cpu::gemm(c.isa, c.workers,
-              {.w = &hyper.fn, .a = streams, .lda = width, .m = num, .out = mix, .ldo = outs, .math = cpu::Math::kF32});
     c.workers.run(num, [&](std::int64_t row) {
-        const float inverse =
-            cpu::inverse_rms(c.isa, streams + row * width, static_cast<std::int32_t>(width), c.g.rms_eps);
-        for (std::int32_t i = 0; i < outs; ++i) {
-            mix[row * outs + i] *= inverse;
-        }
+        cpu::rms_norm(c.isa, streams + row * width, nullptr, width, c.g.rms_eps, cpu::Rounding::kNone,
+                      normed + row * width);
     });
+    cpu::gemm(c.isa, c.workers,
+              {.w = &hyper.fn, .a = normed, .lda = width, .m = num, .out = mix, .ldo = outs, .math = cpu::Math::kF32});
     return mix;
 }
 

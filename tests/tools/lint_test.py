@@ -75,6 +75,9 @@ class Lint(unittest.TestCase):
     def test_a_test_that_sleeps(self):
         self.assert_found("src/kv/a_test.cpp", "std::this_thread::sleep_for(x);\n", 1, "sleeps")
 
+    def test_a_property_whose_outcome_nobody_looks_at(self):
+        self.assert_found("src/kv/a_test.cpp", "rc::check([] {});\n", 1, "cannot fail")
+
     def test_using_namespace(self):
         self.assert_found("src/kv/a.cpp", "using namespace std;\n", 1, "using namespace")
 

@@ -16,9 +16,6 @@ enum class Rounding : std::uint8_t { kNone, kBf16 };
 // Spec  model spec, 3.1
 void rms_norm(Isa isa, const float* x, const float* weight, std::int32_t n, float eps, Rounding rounding, float* out);
 
-// 1 / sqrt(mean(x^2) + eps), the sum of squares as in rms_norm.
-float inverse_rms(Isa isa, const float* x, std::int32_t n, float eps);
-
 // The norm of one query head in profile ds: square, mean, add eps, rsqrt and multiply each rounded to bfloat16 (the sum
 // of the mean runs in float32 and rounds once). With kNone: rms_norm without weight.
 // Spec  model spec, 3.1 and 11 no. 13

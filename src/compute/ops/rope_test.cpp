@@ -18,7 +18,7 @@ ModelGeometry released() {
     return g;
 }
 
-// Check values of the model spec, 3.1.
+// Check values of the model spec, 3.1, printed with seven digits.
 TEST(RopeFrequencies, MatchThePublishedCheckValues) {
     const auto main = rope_frequencies(released(), RopeKind::kMain);
     const auto compress = rope_frequencies(released(), RopeKind::kCompress);
@@ -34,10 +34,10 @@ TEST(RopeFrequencies, MatchThePublishedCheckValues) {
                                                                  {31, 5.680529e-07}}};
 
     for (const auto& [i, want] : main_values) {
-        EXPECT_NEAR(main[static_cast<std::size_t>(i)] / want, 1, 2e-7) << i;
+        EXPECT_NEAR(main[static_cast<std::size_t>(i)] / want, 1, 5e-7) << i;
     }
     for (const auto& [i, want] : compress_values) {
-        EXPECT_NEAR(compress[static_cast<std::size_t>(i)] / want, 1, 2e-7) << i;
+        EXPECT_NEAR(compress[static_cast<std::size_t>(i)] / want, 1, 5e-7) << i;
     }
 }
 

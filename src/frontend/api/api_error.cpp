@@ -27,8 +27,6 @@ const char* type_of(int status) {
             return "authentication_error";
         case 403:
             return "permission_error";
-        case 404:
-            return "not_found_error";
         case 429:
             return "rate_limit_error";
         case 503:

@@ -16,7 +16,7 @@ struct ModelInfo {
     std::int32_t vocab_size = 0;      // ids from 0 on; the model's, not the tokenizer's
     std::int32_t num_ranks = 1;
     std::optional<text::PromptConstants> prompt_constants;  // absent: the checkpoint has no effort levels and no tools
-    std::string config_json = "{}";                         // a JSON object for /server_info: the effective configuration
+    std::string config_json = "{}";  // a JSON object for /server_info: the effective configuration
 };
 
 }  // namespace megamoe::frontend

@@ -160,7 +160,8 @@ class Renderer {
 
     static Result<std::string> printed(const std::string& json, std::string_view what) {
         auto text = to_python_json(json);
-        return text ? Result<std::string>(std::move(*text)) : invalid(fmt::format("{} is not valid JSON", what));
+        return text ? Result<std::string>(std::move(*text))
+                    : invalid(fmt::format("{} is not valid JSON, or nested deeper than {}", what, kMaxJsonDepth));
     }
 
     void render_user(const Turn& user) {

@@ -85,7 +85,7 @@ class Printer : public nlohmann::json_sax<nlohmann::json> {
         return add({is_whole ? source : float_repr(value)});
     }
     bool string(std::string& value) override { return add({std::move(value), true}); }
-    bool binary(std::vector<std::uint8_t>&) override { return false; }
+    bool binary(nlohmann::json::binary_t&) override { return false; }
     bool key(std::string& name) override {
         Container& object = open_.back();
         const auto [place, is_new] = object.place_of.try_emplace(name, object.members.size());
@@ -114,7 +114,7 @@ class Printer : public nlohmann::json_sax<nlohmann::json> {
 
     bool open(bool is_object) {
         open_.emplace_back().is_object = is_object;
-        return true;
+        return open_.size() <= kMaxJsonDepth;
     }
 
     bool close() {

@@ -1,6 +1,7 @@
 // JSON as Python's json.dumps(json.loads(text), ensure_ascii=False) prints it: the form in which the model knows JSON.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,8 +9,10 @@
 
 namespace megamoe::text {
 
+inline constexpr std::size_t kMaxJsonDepth = 128;  // each level copies what is inside it once
+
 // Members keep their order; of equal keys the last value wins, at the place of the first. Whole numbers of any size keep
-// their digits. nullopt: not JSON (Python's NaN and Infinity, and numbers beyond float64, are not).
+// their digits. nullopt: not JSON (Python's NaN and Infinity, and numbers beyond float64, are not), or nested too deep.
 std::optional<std::string> to_python_json(std::string_view json);
 
 struct JsonMember {

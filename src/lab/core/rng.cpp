@@ -20,8 +20,7 @@ std::uint64_t SplitMix64::next() {
     return z ^ (z >> 31);
 }
 
-std::uint64_t fnv1a64(std::string_view bytes) {
-    std::uint64_t hash = 0xCBF29CE484222325;
+std::uint64_t fnv1a64(std::string_view bytes, std::uint64_t hash) {
     for (const char byte : bytes) {
         hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
     }

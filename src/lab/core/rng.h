@@ -20,7 +20,8 @@ class SplitMix64 {
     std::uint64_t state_;
 };
 
-std::uint64_t fnv1a64(std::string_view bytes);
+// `hash` goes on from an earlier call.
+std::uint64_t fnv1a64(std::string_view bytes, std::uint64_t hash = 0xCBF29CE484222325);
 
 // xoshiro256**.
 class Rng {
