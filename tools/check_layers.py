@@ -65,11 +65,13 @@ def check_file(root: Path, file: Path) -> list[str]:
         if not match:
             continue
         target = match.group(1)
-        if not any((root / base / target).is_file() for base in ("src", "apps")):
+        if user == "apps" and (file.parent / target).is_file():
+            continue
+        used = layer_of(target)
+        if used is None or not (root / "src" / target).is_file():
             problems.append(f'{relative}:{number}: "{target}" is no file below src/; quote our own headers by their path from '
                             "there, and put <> around others")
             continue
-        used = layer_of(target) or "apps"
         if not may_use(user, used):
             allowed = ", ".join(sorted(ONLY[user])) if user in ONLY else "what stands before it: " + ", ".join(
                 LAYERS[:LAYERS.index(user)])

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes tests/golden/ds/*.safetensors: what the independent NumPy oracle gives in profile ds with double sums.
 
-    tools/make_ds_golden.py        (needs numpy; a few minutes)
+    tools/make_ds_golden.py [tiny|mini]       (needs numpy; a few minutes)
 
-tiny-b.safetensors  b.logits and b.layerL.{attn,mlp,out} of sequence b
+tiny-b.safetensors  b.layerL.{attn,mlp,out} of sequence b, and with each the relative L2 distance (NAME.f32) of the
+                    oracle's own run with float32 sums: how far the order of sums alone moves it
 mini.safetensors    D.j.nll of all texts
 """
 import json, pathlib, struct, sys
@@ -30,13 +31,17 @@ def write(path, tensors):
 
 def tiny():
     folder = ROOT / "tests/golden/tiny-b"
-    model, gold = oracle.Model(str(folder), "ds", True), oracle.Checkpoint(str(folder), "golden.safetensors")
-    dump = {}
-    out = {"b.logits": model.forward(gold.plain("b.tokens"), dump=dump).astype(np.float32)}
+    gold = oracle.Checkpoint(str(folder), "golden.safetensors")
+    exact, single = {}, {}
+    oracle.Model(str(folder), "ds", True).forward(gold.plain("b.tokens"), dump=exact)
+    model = oracle.Model(str(folder), "ds", False)
+    model.forward(gold.plain("b.tokens"), dump=single)
+    out = {}
     for l in range(model.cfg["num_hidden_layers"]):
         for k in ("attn", "mlp", "out"):
-            a = dump[f"layer{l}.{k}"]
+            a, b = exact[f"layer{l}.{k}"], single[f"layer{l}.{k}"]
             out[f"b.layer{l}.{k}"] = a.reshape(len(a), -1).astype(np.float32)
+            out[f"b.layer{l}.{k}.f32"] = np.array([np.linalg.norm(b - a) / np.linalg.norm(a)], np.float32)
     write(ROOT / "tests/golden/ds/tiny-b.safetensors", out)
 
 
@@ -51,5 +56,5 @@ def mini():
     write(ROOT / "tests/golden/ds/mini.safetensors", out)
 
 
-tiny()
-mini()
+for part in sys.argv[1:] or ("tiny", "mini"):
+    {"tiny": tiny, "mini": mini}[part]()

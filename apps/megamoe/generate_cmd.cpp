@@ -59,13 +59,14 @@ struct Options {
     bool verbose = false;
     std::string profile = "ds";
     EngineConfig engine;
-    engine::SamplingParams sampling{.temperature = 0, .max_tokens = 64};
+    engine::SamplingParams sampling;
 };
 
 Result<std::vector<std::int32_t>> encode_prompt(const Options& options, const text::Tokenizer& tokenizer,
                                                 const ModelGeometry& geometry) {
     if (options.chat) {
-        const text::ChatMessage message{.content = options.prompt};
+        text::ChatMessage message;
+        message.content = options.prompt;
         MM_TRY(const auto rendered, text::render_chat(std::span(&message, 1), {.thinking = options.thinking}, nullptr));
         return tokenizer.encode(rendered.text, rendered.literal);
     }
@@ -80,16 +81,18 @@ Result<Done> generate(const Options& options) {
     Workers workers(options.engine.num_ranks * options.engine.threads_per_rank);
     MM_TRY(auto model, model::LoadedModel::load(options.model_path, workers, log::info));
     MM_TRY(auto prompt, encode_prompt(options, *tokenizer, model->geometry()));
-    engine::SamplingParams sampling = options.sampling;
-    sampling.stop_token_ids.push_back(model->geometry().eos_id);
+    engine::Request request;
+    request.id = RequestId{1};
+    request.prompt = std::move(prompt);
+    request.sampling = options.sampling;
     MM_TRY(auto engine, engine::Engine::start(options.engine, std::move(model)));
 
     const auto updates = std::make_shared<Updates>();
-    const auto prompt_tokens = prompt.size();
+    const auto prompt_tokens = request.prompt.size();
     const std::int64_t start = now_ns();
     std::int64_t first = start;
-    MM_TRY_DONE(engine->submit({.id = RequestId{1}, .prompt = std::move(prompt), .sampling = sampling},
-                               [updates](engine::Update update) { updates->push(std::move(update)); }));
+    MM_TRY_DONE(
+        engine->submit(std::move(request), [updates](engine::Update update) { updates->push(std::move(update)); }));
     text::Detokenizer detokenizer(tokenizer, /*skip_special=*/true);
     std::int64_t num_tokens = 0;
     for (;;) {
@@ -123,6 +126,8 @@ int generate_command(int argc, char** argv) {
     CLI::App app{"Continues a prompt with the engine in this process. Greedy, unless a temperature is given.",
                  "megamoe model generate"};
     auto& sampling = options.sampling;
+    sampling.temperature = 0;
+    sampling.max_tokens = 64;
     app.add_option("--model-path,--model", options.model_path, "checkpoint folder")->required();
     app.add_option("--prompt", options.prompt, "text to continue")->required();
     app.add_flag("--chat", options.chat, "the prompt is a user's message, to be answered");

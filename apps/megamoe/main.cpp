@@ -12,6 +12,9 @@
 namespace megamoe::apps {
 namespace {
 
+constexpr std::string_view kPurpose =
+    "megamoe: serve mixture-of-experts models of the DeepSeek-V4 family and measure it. Start with `megamoe demo`.";
+
 constexpr std::array kSubcommands{
     Subcommand{"demo", "serve the small model on this machine in two configurations and compare them", &demo_command},
     Subcommand{"serve", "serve a model over an OpenAI-compatible API", &serve_command},
@@ -28,11 +31,8 @@ int main(int argc, char** argv) {
             fmt::print("megamoe {}\n", MM_VERSION);
             return megamoe::apps::kExitDone;
         }
-        return megamoe::apps::run_subcommand(
-            "megamoe",
-            "megamoe: serve mixture-of-experts models of the DeepSeek-V4 family and measure "
-            "it. Start with `megamoe demo`.",
-            megamoe::apps::kSubcommands, argc, argv);
+        return megamoe::apps::run_subcommand("megamoe", megamoe::apps::kPurpose, megamoe::apps::kSubcommands, argc,
+                                             argv);
     } catch (const std::exception& error) {  // out of memory and the like: our own code throws nothing
         std::fprintf(stderr, "megamoe: internal error: %s\n", error.what());
         return megamoe::apps::kExitInternal;

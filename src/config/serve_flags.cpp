@@ -98,8 +98,11 @@ Flag on_off(Flag flag, Access access) {
 template <class Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
+// Values that users of other engines know and that cannot be had here, with the reason.
+using Reasons = std::vector<std::pair<std::string, std::string>>;
+
 template <class Value, class Access>
-Flag choice(Flag flag, Choices<Value> choices, Access access) {
+Flag choice(Flag flag, Choices<Value> choices, Access access, const Reasons& reasons = {}) {
     std::vector<std::string> words;
     for (const auto& [word, value] : choices) {
         words.push_back(word);
@@ -107,11 +110,14 @@ Flag choice(Flag flag, Choices<Value> choices, Access access) {
     flag.value_hint = fmt::format("{}", fmt::join(words, "|"));
     flag.set = [=](ServeOptions& options, const std::string& value) {
         const auto it = std::find(words.begin(), words.end(), value);
-        if (it == words.end()) {
-            return fmt::format("not one of: {}", fmt::join(words, ", "));
+        if (it != words.end()) {
+            access(options) = choices[static_cast<std::size_t>(it - words.begin())].second;
+            return std::string();
         }
-        access(options) = choices[static_cast<std::size_t>(it - words.begin())].second;
-        return std::string();
+        const auto known =
+            std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == value; });
+        return fmt::format("{}; use one of: {}", known == reasons.end() ? "no such value" : known->second,
+                           fmt::join(words, ", "));
     };
     flag.get = [access, choices = std::move(choices)](const ServeOptions& options) {
         const auto same = [&](const auto& known) { return known.second == access(options); };
@@ -128,7 +134,17 @@ Choices<std::string> words(const std::vector<std::string>& names) {
     return choices;
 }
 
-constexpr std::int32_t kMaxRanks = 1024;
+const std::string kFp8Reason = "the caches hold bfloat16 in this version";
+const Reasons kNoFp8Cache{{"fp8", kFp8Reason}, {"fp8_e4m3", kFp8Reason}, {"fp8_e5m2", kFp8Reason}};
+
+const Reasons kOtherBackends{
+    {"megamoe", "the fused operator is not part of this version"},
+    {"none", "the experts lie on different ranks, so their rows must be exchanged"},
+    {"deepep", "that library runs on GPUs"},
+    {"mooncake", "that library runs on GPUs"},
+};
+
+constexpr std::int32_t kMaxRanks = 64;  // one machine's worth; as comm::kMaxRanks
 constexpr std::int32_t kMaxTokens = 1 << 30;
 constexpr std::int32_t kMaxRequests = 1 << 20;
 
@@ -157,7 +173,7 @@ FlagGroup model_flags() {
                 {{"hf", Profile::kHf}, {"ds", Profile::kDs}}, [](auto& o) -> auto& { return o.engine.profile; }),
             choice(
                 {.name = "kv-cache-dtype", .help = "auto = bf16 in profile ds, f32 in hf"},
-                words({"auto", "bf16", "bfloat16"}), [](auto& o) -> auto& { return o.kv_cache_dtype; }),
+                words({"auto", "bf16", "bfloat16"}), [](auto& o) -> auto& { return o.kv_cache_dtype; }, kNoFp8Cache),
         }};
 }
 
@@ -188,7 +204,7 @@ FlagGroup rank_flags() {
                 choice<MoeBackend>(
                     {.name = "moe-a2a-backend", .help = "how tokens reach their experts on other ranks"},
                     {{"standard", MoeBackend::kStandard}, {"reference", MoeBackend::kReference}},
-                    [](auto& o) -> auto& { return o.engine.moe_backend; }),
+                    [](auto& o) -> auto& { return o.engine.moe_backend; }, kOtherBackends),
                 choice(
                     {.name = "load-balance-method", .help = "which rank gets the next request"},
                     words({"total_tokens", "total_requests", "round_robin"}),

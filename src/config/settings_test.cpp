@@ -135,7 +135,17 @@ TEST(ForeignFlags, FusedSharedExpertsAreRefusedById) {
 
 TEST(ForeignFlags, TheFusedOperatorIsRefusedWithTheValuesThatExist) {
     EXPECT_EQ(only_finding(read({"--moe-a2a-backend", "megamoe"})),
-              "CFG-43 refused: --moe-a2a-backend megamoe: not one of: standard, reference");
+              "CFG-43 refused: --moe-a2a-backend megamoe: the fused operator is not part of this version; use one of: "
+              "standard, reference");
+}
+
+TEST(ForeignFlags, AnFp8CacheIsRefusedByName) {
+    EXPECT_NE(only_finding(read({"--kv-cache-dtype", "fp8_e4m3"})).find("the caches hold bfloat16"), std::string::npos);
+}
+
+TEST(ForeignFlags, AValueThatNobodyKnowsIsRefusedWithTheKnownOnes) {
+    EXPECT_EQ(only_finding(read({"--profile", "fast"})),
+              "CFG-43 refused: --profile fast: no such value; use one of: hf, ds");
 }
 
 TEST(ForeignFlags, NoNameStandsInBothTables) {

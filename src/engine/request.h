@@ -4,30 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "model/sampling_params.h"
 
 namespace megamoe::engine {
 
-struct SamplingParams {
-    float temperature = 1;              // >= 0; below 1e-6 = greedy
-    float top_p = 1;                    // (0, 1]
-    std::int32_t top_k = -1;            // -1 = all, or >= 1
-    float min_p = 0;                    // [0, 1]
-    float repetition_penalty = 1;       // (0, 2], output tokens only
-    float presence_penalty = 0;         // [-2, 2]
-    float frequency_penalty = 0;        // [-2, 2]
-    std::optional<std::uint64_t> seed;  // absent = drawn at arrival
-    std::int32_t max_tokens = 16;       // >= 1
-    std::int32_t min_tokens = 0;        // EOS and stop ids are masked until then
-    bool ignore_eos = false;
-    std::vector<std::int32_t> stop_token_ids;
-    std::vector<std::pair<std::int32_t, float>> logit_bias;
-    std::int32_t num_logprobs = -1;  // -1 = none; 0 = of the chosen token only; n = and the n best
-};
+using model::SamplingParams;
+using model::TokenLogprob;
 
 // kInvalidArgument with the field's name, value and range; `vocab_size` bounds the ids.
 // Spec  serving spec, 9.3
@@ -36,13 +22,8 @@ struct SamplingParams {
 struct Request {
     RequestId id{};                    // unique among live requests; the front end makes it
     std::vector<std::int32_t> prompt;  // token ids, >= 1
-    SamplingParams sampling;
-    std::optional<std::int32_t> routed_rank;  // absent = the engine picks
-};
-
-struct TokenLogprob {
-    std::int32_t token = 0;
-    float logprob = 0;
+    SamplingParams sampling{};
+    std::optional<std::int32_t> routed_rank{};  // absent = the engine picks
 };
 
 enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kAbort, kError };
@@ -51,12 +32,12 @@ enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kAbort, kError }
 struct Update {
     RequestId id{};
     std::int32_t token = -1;                    // -1: none (an abort or an error)
-    TokenLogprob logprob;                       // if asked for
-    std::vector<TokenLogprob> top_logprobs;     // if asked for, best first
+    TokenLogprob logprob{};                     // if asked for
+    std::vector<TokenLogprob> top_logprobs{};   // if asked for, best first
     FinishReason finish = FinishReason::kNone;  // not kNone: the last update of this request
     std::int32_t stop_token = -1;               // which id ended it (kStop); the id is also in `token`
     std::int32_t rank = 0;
-    Error error;  // kError
+    Error error{};  // kError
 };
 
 // Called on a rank's thread, in token order; must not block. After a last update it is not called again.

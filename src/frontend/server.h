@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "frontend/api/model_info.h"
 #include "frontend/router/backend.h"
 #include "frontend/router/rank_router.h"
 
@@ -24,16 +25,6 @@ struct ServerOptions {
     std::int32_t max_connections = 4096;
     std::int64_t max_body_bytes = std::int64_t{8} << 20;
     std::int64_t drain_timeout_ms = 60000;  // how long live requests may take after the first SIGTERM
-};
-
-// What the server tells clients about the model, and the bounds it checks requests against.
-struct ModelInfo {
-    std::string served_name;  // what /v1/models lists; the model path and its last part are accepted as well
-    std::string model_path;
-    std::int32_t context_length = 0;  // prompt and answer together
-    std::int32_t vocab_size = 0;
-    std::int32_t num_ranks = 1;
-    std::string config_json = "{}";  // a JSON object for /server_info: the effective configuration
 };
 
 class Server {

@@ -46,6 +46,8 @@ struct PoolLayout {
 
     std::int64_t state_slot_bytes() const { return state_slot_floats * 4; }
     std::int32_t pages_of(std::int32_t num_tokens) const { return (num_tokens + page_size - 1) / page_size; }
+    // Most window pages that one request in decode owns: W positions, the first of them the last one of its page.
+    std::int32_t window_pages_of_one() const { return (window + page_size - 2) / page_size + 1; }
     // Window pages that hold what the queries at positions [start, end) see and write.
     std::int32_t window_pages_of(std::int32_t start, std::int32_t end) const;
 };

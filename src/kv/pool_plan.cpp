@@ -17,8 +17,7 @@ struct Bounds {
 
 Bounds bounds_of(const PoolLayout& layout, const PoolDemand& demand) {
     const std::int64_t context = layout.pages_of(demand.context_length);
-    // Positions n-W+1 .. n; they touch most pages when the first is the last token of one.
-    const std::int64_t one_window = (layout.window + layout.page_size - 2) / layout.page_size + 1;
+    const std::int64_t one_window = layout.window_pages_of_one();
     const std::int64_t chunk = layout.pages_of(demand.chunk_tokens);
     Bounds bounds;
     bounds.most_token =

@@ -125,7 +125,7 @@ TEST_P(ForwardByProfile, AReusedStateSlotAndReusedPagesGiveTheBitsOfFreshOnes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Profiles, ForwardByProfile, ::testing::Values(Profile::kHf, Profile::kDs),
-                         [](const auto& info) { return info.param == Profile::kHf ? "hf" : "ds"; });
+                         [](const auto& profile) { return profile.param == Profile::kHf ? "hf" : "ds"; });
 
 TEST(Forward, ProfileHfAgreesAcrossInstructionSets) {
     const Ids tokens = random_tokens(testing::tiny()->geometry(), kLength, 8);

@@ -68,7 +68,8 @@ void add_logprobs(std::span<const float> logits, std::int32_t num_logprobs, Samp
         return x > y || (x == y && a < b);
     });
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        out.top.push_back({.token = ids[static_cast<std::size_t>(i)], .logprob = logprob(ids[static_cast<std::size_t>(i)])});
+        out.top.push_back(
+            {.token = ids[static_cast<std::size_t>(i)], .logprob = logprob(ids[static_cast<std::size_t>(i)])});
     }
 }
 
@@ -156,7 +157,8 @@ void Sampler::filter(const SamplingParams& params) {
         const float y = weights_[static_cast<std::size_t>(b)];
         return x > y || (x == y && a < b);
     };
-    const std::ptrdiff_t most = params.top_k < 0 ? std::ssize(kept_) : std::min<std::ptrdiff_t>(params.top_k, std::ssize(kept_));
+    const std::ptrdiff_t most =
+        params.top_k < 0 ? std::ssize(kept_) : std::min<std::ptrdiff_t>(params.top_k, std::ssize(kept_));
     const double most_before = params.top_p * sum_;
     double before = 0;  // weight of all better tokens
     std::ptrdiff_t sorted = 0;

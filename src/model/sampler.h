@@ -15,19 +15,19 @@ namespace megamoe::model {
 using TokenCounts = std::unordered_map<std::int32_t, std::int32_t>;
 
 struct SampleInput {
-    std::span<const float> logits;      // [V], as the model gave them
+    std::span<const float> logits;  // [V], as the model gave them
     const SamplingParams& params;
     const TokenCounts& output_counts;
-    std::int32_t num_generated = 0;     // output tokens so far
-    std::int64_t position = 0;          // absolute position that the chosen token will have
-    std::uint64_t seed = 0;             // of the request; params.seed is not read
+    std::int32_t num_generated = 0;  // output tokens so far
+    std::int64_t position = 0;       // absolute position that the chosen token will have
+    std::uint64_t seed = 0;          // of the request; params.seed is not read
     std::int32_t eos_id = 0;
 };
 
 struct Sampled {
     std::int32_t token = 0;
-    float logprob = 0;                  // if asked for; -inf for a token that only the changes below made possible
-    std::vector<TokenLogprob> top;      // the num_logprobs best, best first
+    float logprob = 0;              // if asked for; -inf for a token that only the changes below made possible
+    std::vector<TokenLogprob> top;  // the num_logprobs best, best first
 };
 
 // Order of work: NaN check; frequency and presence, then repetition penalties; min_tokens mask; logit_bias; then either the
@@ -52,11 +52,11 @@ class Sampler {
     void filter(const SamplingParams& params);
     std::int32_t draw(std::uint64_t seed, std::int64_t position) const;
 
-    std::vector<float> logits_;         // [V] processed; after weigh() divided by temperature
-    std::vector<float> weights_;        // [V] exp(logit - max)
-    std::vector<std::int32_t> kept_;    // ids that passed the filters
-    float max_ = 0;                     // of logits_
-    double sum_ = 0;                    // of weights_
+    std::vector<float> logits_;       // [V] processed; after weigh() divided by temperature
+    std::vector<float> weights_;      // [V] exp(logit - max)
+    std::vector<std::int32_t> kept_;  // ids that passed the filters
+    float max_ = 0;                   // of logits_
+    double sum_ = 0;                  // of weights_
 };
 
 // Uniform over 32 bits; the counter behind the draw.

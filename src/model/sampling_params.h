@@ -22,7 +22,7 @@ struct SamplingParams {
     bool ignore_eos = false;
     std::vector<std::int32_t> stop_token_ids;
     std::vector<std::pair<std::int32_t, float>> logit_bias;
-    std::int32_t num_logprobs = -1;     // -1 = none; 0 = of the chosen token only; n = and the n best
+    std::int32_t num_logprobs = -1;  // -1 = none; 0 = of the chosen token only; n = and the n best
 };
 
 struct TokenLogprob {

@@ -93,6 +93,23 @@ std::int64_t TensorSpec::num_elements() const {
     return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+std::int64_t TensorSpec::num_bytes() const {
+    const auto blocks = [&](std::size_t axis) { return (shape[axis] + 127) / 128; };
+    const std::int64_t count = num_elements();
+    switch (storage) {
+        case Storage::kFp4:
+            return count / 2 + count / 32;
+        case Storage::kFp8:
+            return count + blocks(0) * blocks(1);
+        case Storage::kBf16:
+            return count * 2;
+        case Storage::kF32:
+            return count * 4;
+        default:
+            return count * 8;
+    }
+}
+
 std::string TensorSpec::scale_name() const {
     return name.substr(0, name.size() - std::string_view("weight").size()) + "scale";
 }

@@ -27,6 +27,7 @@ struct TensorSpec {
     std::vector<std::int64_t> shape;  // logical: an FP4 matrix has cols / 2 bytes a row
 
     std::int64_t num_elements() const;
+    std::int64_t num_bytes() const;  // in the released format, with its scales
     std::string scale_name() const;  // of kFp4 and kFp8
     bool quantised() const { return storage == Storage::kFp4 || storage == Storage::kFp8; }
 };

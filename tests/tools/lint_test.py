@@ -12,18 +12,19 @@ CLEAN_HEADER = "// A sentence.\n#pragma once\n\n#include <vector>\n"
 
 @unittest.skipUnless(shutil.which("git"), "git is not installed")
 class Lint(unittest.TestCase):
-    def lint(self, name: str, text: str) -> tuple[int, str]:
+    def lint(self, name: str, text: str, more: dict[str, str] | None = None) -> tuple[int, str]:
         with tempfile.TemporaryDirectory() as root:
             subprocess.run(["git", "init", "--quiet", root], check=True)
-            path = Path(root, name)
-            path.parent.mkdir(parents=True)
-            path.write_text(text)
+            for file, content in {name: text, **(more or {})}.items():
+                path = Path(root, file)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content)
             done = subprocess.run([sys.executable, TOOL, "--root", root], capture_output=True, text=True, check=False)
             out = "\n".join(line for line in done.stdout.splitlines() if "not installed, so the formatting" not in line)
             return done.returncode, out
 
-    def assert_found(self, name: str, text: str, line: int, words: str):
-        code, out = self.lint(name, text)
+    def assert_found(self, name: str, text: str, line: int, words: str, more: dict[str, str] | None = None):
+        code, out = self.lint(name, text, more)
         self.assertEqual(code, 1, out)
         self.assertRegex(out, rf"(?m)^{name}:{line}:.* .*{words}")
 
@@ -65,6 +66,10 @@ class Lint(unittest.TestCase):
 
     def test_a_third_party_include_in_a_header(self):
         self.assert_found("src/kv/a.h", CLEAN_HEADER + "#include <nlohmann/json.hpp>\n", 5, "nlohmann/json.hpp")
+
+    def test_a_coroutine_header_that_leaves_its_folder(self):
+        private = {"src/lab/client/slot.h": CLEAN_HEADER + "#include <boost/asio/awaitable.hpp>\n"}
+        self.assert_found("src/lab/arms/a.cpp", '#include "lab/client/slot.h"\n', 1, "private to its folder", private)
 
     def test_intrinsics_outside_an_isa_file(self):
         self.assert_found("src/kv/a.cpp", "#include <immintrin.h>\n", 1, "ISA file")

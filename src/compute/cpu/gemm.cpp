@@ -15,11 +15,13 @@ namespace {
 using ops::WeightFormat;
 
 // Best first. A new instruction set is one row here and one file gemm_<isa>.cpp; the test walks the names in isa.h.
-constexpr std::array kKernels{&kGemmScalar};
+constexpr std::array kKernels{&kGemmAvx512Bf16, &kGemmAvx512, &kGemmAvx2, &kGemmScalar};
 
-constexpr std::int32_t kRowBlock = 252;   // rows of `a` that meet a decoded panel; a multiple of kTileRows
-constexpr std::int32_t kChunkCols = 128;  // columns decoded at a time: 4 panels of 16 (bf16) or 32 kB (f32) stay in L1
-static_assert(kRowBlock % kTileRows == 0 && kChunkCols % kBlockCols == 0);
+constexpr std::int32_t kRowBlock = 252;          // rows of `a` that meet a decoded panel
+constexpr std::int32_t kMaxStraightRows = 16;    // beyond, decoding once pays for the detour through L1
+constexpr std::int32_t kChunkBytes = 32 * 1024;  // of weights that many tiles read in turn: they stay in L1
+static_assert(kTilePanels == kGroupPanels);
+static_assert(kRowBlock % kTileRows == 0);
 
 constexpr std::int32_t ceil_div(std::int32_t a, std::int32_t b) {
     return (a + b - 1) / b;
@@ -71,7 +73,7 @@ PackedRows pack_rows(const GemmKernels& k, Workers& workers, const Gemm& g, std:
 
 struct Scratch {
     alignas(64) float acc[kRowBlock * kTileWidth];
-    alignas(64) std::byte decoded[kTilePanels][kChunkCols * 64];
+    alignas(64) std::byte decoded[kChunkBytes];
 };
 
 Scratch& thread_scratch() {
@@ -83,23 +85,25 @@ Scratch& thread_scratch() {
 class PanelTask {
   public:
     PanelTask(const GemmKernels& k, const Gemm& g, const PackedRows& a, std::int32_t first_panel)
-        : k_(k), g_(g), w_(*g.w), a_(a), first_panel_(first_panel), scratch_(thread_scratch()) {}
+        : k_(k),
+          g_(g),
+          w_(*g.w),
+          a_(a),
+          first_panel_(first_panel),
+          decodes_(w_.format() != k.plain && (k.tile[index(w_.format())] == nullptr || num_rows() > kMaxStraightRows)),
+          scratch_(thread_scratch()) {}
 
     void run() {
-        const std::int32_t rows = a_.end - a_.begin;
-        const bool straight = k_.tile[index(w_.format())] != nullptr;
-        const bool is_plain = w_.format() == k_.plain;
-        std::fill_n(scratch_.acc, rows * kTileWidth, 0.0F);
-        if (rows <= kTileRows && straight) {
-            tile_rows(0, w_.padded_cols(), /*decoded=*/false);
-        } else {
-            for (std::int32_t col = 0; col < w_.padded_cols(); col += kChunkCols) {
-                const std::int32_t cols = std::min(kChunkCols, w_.padded_cols() - col);
-                if (!is_plain) {
-                    decode(col, cols);
-                }
-                tile_rows(col, cols, /*decoded=*/!is_plain);
+        std::fill_n(scratch_.acc, num_rows() * kTileWidth, 0.0F);
+        const WeightFormat read = decodes_ ? k_.plain : w_.format();
+        const std::int32_t chunk =
+            one_tile() ? w_.padded_cols() : kChunkBytes / (kTilePanels * 64) * cols_a_vector(read);
+        for (std::int32_t col = 0; col < w_.padded_cols(); col += chunk) {
+            const std::int32_t cols = std::min(chunk, w_.padded_cols() - col);
+            if (decodes_) {
+                decode(col, cols);
             }
+            tile_rows(col, cols);
         }
         store();
     }
@@ -107,37 +111,42 @@ class PanelTask {
   private:
     static constexpr std::size_t index(WeightFormat format) { return static_cast<std::size_t>(format); }
 
+    std::int32_t num_rows() const { return a_.end - a_.begin; }
+    std::int32_t tile_height() const { return decodes_ || w_.format() == k_.plain ? kTileRows : k_.straight_rows; }
+    bool one_tile() const { return !decodes_ && num_rows() <= k_.straight_rows; }
+
     // The last group of panels may be short: it repeats the last panel, and store() drops the copies.
     std::int32_t panel(std::int32_t p) const { return std::min(first_panel_ + p, w_.num_panels() - 1); }
 
     const std::byte* codes(std::int32_t p, std::int32_t col) const {
-        return w_.codes(panel(p)) + panel_code_bytes(w_.format(), col);
+        return w_.codes(panel(p)) + col / cols_a_vector(w_.format()) * w_.code_stride(first_panel_);
     }
 
     void decode(std::int32_t col, std::int32_t cols) {
         for (std::int32_t p = 0; p < kTilePanels; ++p) {
-            k_.decode[index(w_.format())](codes(p, col), cols, scratch_.decoded[p]);
+            k_.decode[index(w_.format())](codes(p, col), w_.code_stride(first_panel_), cols, scratch_.decoded + p * 64);
         }
     }
 
-    void tile_rows(std::int32_t col, std::int32_t cols, bool decoded) {
+    void tile_rows(std::int32_t col, std::int32_t cols) {
         Tile t{};
         t.f32_scales = w_.scale_format() == ops::ScaleFormat::kF32;
         t.group_cols = w_.group_cols();
         t.cols = cols;
+        t.code_stride = decodes_ ? kTilePanels * 64 : w_.code_stride(first_panel_);
+        t.scale_stride = w_.scale_stride(first_panel_);
         t.a_block_bytes = a_.block_bytes;
         for (std::int32_t p = 0; p < kTilePanels; ++p) {
-            t.codes[p] = decoded ? scratch_.decoded[p] : codes(p, col);
+            t.codes[p] = decodes_ ? scratch_.decoded + p * 64 : codes(p, col);
             if (t.group_cols != 0) {
-                t.scales[p] = w_.scales(panel(p)) + col / t.group_cols * kPanelRows * (t.f32_scales ? 4 : 1);
+                t.scales[p] = w_.scales(panel(p)) + col / t.group_cols * t.scale_stride;
             }
         }
-        const auto tile = k_.tile[index(decoded ? k_.plain : w_.format())];
-        const std::int32_t rows = a_.end - a_.begin;
-        const std::int32_t tiles = ceil_div(rows, kTileRows);
+        const auto tile = k_.tile[index(decodes_ ? k_.plain : w_.format())];
+        const std::int32_t tiles = ceil_div(num_rows(), tile_height());
         for (std::int32_t i = 0; i < tiles; ++i) {  // tiles of even height: 7 rows are 4 + 3, not 6 + 1
-            const std::int32_t row = rows * i / tiles;
-            t.rows = rows * (i + 1) / tiles - row;
+            const std::int32_t row = num_rows() * i / tiles;
+            t.rows = num_rows() * (i + 1) / tiles - row;
             t.a = a_.data + col / kBlockCols * a_.block_bytes + row * a_.row_bytes;
             t.acc = scratch_.acc + row * kTileWidth;
             tile(t);
@@ -157,6 +166,7 @@ class PanelTask {
     const PackedMatrix& w_;
     const PackedRows a_;
     const std::int32_t first_panel_;
+    const bool decodes_;
     Scratch& scratch_;
 };
 

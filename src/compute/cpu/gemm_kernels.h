@@ -23,6 +23,8 @@ inline constexpr std::int32_t kBlockCols = 128;
 struct Tile {
     const std::byte* codes[kTilePanels];
     const std::byte* scales[kTilePanels];  // of the first group; null when group_cols = 0
+    std::int64_t code_stride;              // bytes from a panel's vector to its next
+    std::int64_t scale_stride;             // bytes from a group's scales to the next group's
     bool f32_scales;                       // else UE8M0 bytes
     std::int32_t group_cols;
     std::int32_t cols;           // multiple of 32; starts at a block of `a`
@@ -34,13 +36,14 @@ struct Tile {
 
 struct GemmKernels {
     Isa needs;
-    ops::WeightFormat plain;  // kBf16: products of bfloat16 pairs; kF32: float32 fused multiply-adds
+    ops::WeightFormat plain;     // kBf16: products of bfloat16 pairs; kF32: float32 fused multiply-adds
+    std::int32_t straight_rows;  // rows that a tile of another format than `plain` takes at most
     // Packs a row: rounds to bfloat16 if asked (always if plain = kBf16), pads with zeros to `padded_cols`.
     void (*pack_row)(const float* a, std::int32_t cols, std::int32_t padded_cols, bool round_bf16,
                      std::int64_t block_bytes, std::byte* out);
-    // By weight format: decodes `cols` columns of a panel to a panel of the plain format. Null for the plain format and
+    // By weight format: decodes `cols` columns of a panel to vectors of the plain format, kTilePanels vectors apart. Null for the plain format and
     // for formats that these kernels do not take.
-    void (*decode[4])(const std::byte* codes, std::int32_t cols, std::byte* out);
+    void (*decode[4])(const std::byte* codes, std::int64_t code_stride, std::int32_t cols, std::byte* out);
     // By weight format: the product straight from the codes. Null: decode first. Never null for the plain format.
     void (*tile[4])(const Tile& t);
     // Copies n sums, rounded to bfloat16 if asked.
@@ -48,5 +51,8 @@ struct GemmKernels {
 };
 
 extern const GemmKernels kGemmScalar;
+extern const GemmKernels kGemmAvx2;
+extern const GemmKernels kGemmAvx512;
+extern const GemmKernels kGemmAvx512Bf16;
 
 }  // namespace megamoe::cpu

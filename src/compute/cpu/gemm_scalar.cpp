@@ -29,10 +29,10 @@ void pack_row(const float* a, std::int32_t cols, std::int32_t padded_cols, bool 
     }
 }
 
-// Decodes by `element(lane, col)` to the kF32 panel layout.
+// Decodes by `element(lane, col)` to the kF32 layout.
 template <class Element>
 void decode(std::int32_t cols, std::byte* out, Element element) {
-    for (std::int32_t c = 0; c < cols; ++c) {
+    for (std::int32_t c = 0; c < cols; ++c, out += (kTilePanels - 1) * kLanes * 4) {
         for (std::int32_t lane = 0; lane < kLanes; ++lane, out += 4) {
             const float value = element(lane, c);
             std::memcpy(out, &value, 4);
@@ -40,30 +40,29 @@ void decode(std::int32_t cols, std::byte* out, Element element) {
     }
 }
 
-void decode_bf16(const std::byte* codes, std::int32_t cols, std::byte* out) {
-    decode(cols, out, [codes](std::int32_t lane, std::int32_t c) {
-        return ops::from_bf16(load<std::uint16_t>(codes, (c / 2 * kLanes + lane) * 2 + c % 2));
+void decode_bf16(const std::byte* codes, std::int64_t stride, std::int32_t cols, std::byte* out) {
+    decode(cols, out, [=](std::int32_t lane, std::int32_t c) {
+        return ops::from_bf16(load<std::uint16_t>(codes + c / 2 * stride, lane * 2 + c % 2));
     });
 }
 
-void decode_fp8(const std::byte* codes, std::int32_t cols, std::byte* out) {
-    decode(cols, out, [codes](std::int32_t lane, std::int32_t c) {
+void decode_fp8(const std::byte* codes, std::int64_t stride, std::int32_t cols, std::byte* out) {
+    decode(cols, out, [=](std::int32_t lane, std::int32_t c) {
         const std::int32_t in_quarter = c % 4 / 2 * 8 + lane % 4 * 2 + c % 2;
-        return ops::from_e4m3(load<std::uint8_t>(codes, c / 4 * 64 + lane / 4 * 16 + in_quarter));
+        return ops::from_e4m3(load<std::uint8_t>(codes + c / 4 * stride, lane / 4 * 16 + in_quarter));
     });
 }
 
-void decode_fp4(const std::byte* codes, std::int32_t cols, std::byte* out) {
-    decode(cols, out, [codes](std::int32_t lane, std::int32_t c) {
-        const auto word = load<std::uint32_t>(codes, c / 8 * kLanes + lane);
+void decode_fp4(const std::byte* codes, std::int64_t stride, std::int32_t cols, std::byte* out) {
+    decode(cols, out, [=](std::int32_t lane, std::int32_t c) {
+        const auto word = load<std::uint32_t>(codes + c / 8 * stride, lane);
         return ops::from_e2m1(static_cast<std::uint8_t>(word >> (c % 8 / 2 * 4 + c % 2 * 16) & 15U));
     });
 }
 
 float scale_at(const Tile& t, std::int32_t panel, std::int64_t group, std::int32_t lane) {
-    const std::int64_t index = group * kLanes + lane;
-    return t.f32_scales ? load<float>(t.scales[panel], index)
-                        : ops::from_e8m0(load<std::uint8_t>(t.scales[panel], index));
+    const std::byte* scales = t.scales[panel] + group * t.scale_stride;
+    return t.f32_scales ? load<float>(scales, lane) : ops::from_e8m0(load<std::uint8_t>(scales, lane));
 }
 
 // One output: row r of `a` times lane `lane` of a panel.
@@ -75,7 +74,7 @@ void dot(const Tile& t, std::int32_t r, std::int32_t panel, std::int32_t lane) {
         for (std::int32_t c = begin; c < std::min(t.cols, begin + step); ++c) {
             const std::byte* a = t.a + c / kBlockCols * t.a_block_bytes;
             sum = std::fma(load<float>(a, r * kBlockCols + c % kBlockCols),
-                           load<float>(t.codes[panel], c * kLanes + lane), sum);
+                           load<float>(t.codes[panel] + c * t.code_stride, lane), sum);
         }
         acc = t.group_cols == 0 ? sum : std::fma(sum, scale_at(t, panel, begin / step, lane), acc);
     }
@@ -102,6 +101,7 @@ void store(const float* acc, std::int32_t n, bool round, float* out) {
 const GemmKernels kGemmScalar{
     .needs = Isa::kScalar,
     .plain = ops::WeightFormat::kF32,
+    .straight_rows = 0,
     .pack_row = pack_row,
     .decode = {nullptr, decode_bf16, decode_fp8, decode_fp4},
     .tile = {tile_f32, nullptr, nullptr, nullptr},

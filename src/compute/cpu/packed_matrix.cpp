@@ -60,8 +60,9 @@ constexpr std::uint32_t even_nibbles(std::uint32_t x) {
 }
 
 // Writes one row, 4 bytes a vector at a time, into its lane of the panel. `source` is padded to whole vectors.
-void place_row(WeightFormat format, const std::byte* source, std::int64_t bytes, std::int32_t row, std::byte* panel) {
-    for (std::int64_t i = 0; i < bytes; i += 4, panel += kVector) {
+void place_row(WeightFormat format, const std::byte* source, std::int64_t bytes, std::int32_t row, std::byte* panel,
+               std::int64_t stride) {
+    for (std::int64_t i = 0; i < bytes; i += 4, panel += stride) {
         const auto word = load<std::uint32_t>(source + i);
         switch (format) {
             case WeightFormat::kF32:
@@ -83,25 +84,33 @@ void place_row(WeightFormat format, const std::byte* source, std::int64_t bytes,
 
 }  // namespace
 
-std::int64_t panel_code_bytes(WeightFormat format, std::int32_t cols) {
-    return kPanelRows * row_bytes(format, cols);
+std::int32_t cols_a_vector(WeightFormat format) {
+    return 32 / bits_per_code(format);
 }
 
-void PackedMatrix::Free::operator()(std::byte* p) const {
+void PackedMatrix::Interleaved::Free::operator()(std::byte* p) const {
     std::free(p);
 }
 
-PackedMatrix::Buffer PackedMatrix::allocate(std::int64_t bytes) {
-    const bool large = bytes >= 2 * kHugePage;
+void PackedMatrix::Interleaved::allocate(std::int32_t num_panels, std::int64_t items, std::int64_t item_bytes) {
+    items_ = items;
+    item_bytes_ = item_bytes;
+    bytes_ = num_panels * items * item_bytes;
+    const bool large = bytes_ >= 2 * kHugePage;
     const std::int64_t alignment = large ? kHugePage : kVector;
-    const auto size = static_cast<std::size_t>(round_up(std::max<std::int64_t>(bytes, 1), alignment));
-    auto* p = static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(alignment), size));
-    MM_CHECK(p != nullptr, "out of memory for packed weights, bytes", bytes);
+    const auto size = static_cast<std::size_t>(round_up(std::max<std::int64_t>(bytes_, 1), alignment));
+    data_.reset(static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(alignment), size)));
+    MM_CHECK(data_ != nullptr, "out of memory for packed weights, bytes", bytes_);
     if (large) {
         // A hint: streaming gigabytes through 4 kB pages costs a page walk every 64 lines.
-        (void)madvise(p, size, MADV_HUGEPAGE);
+        (void)madvise(data_.get(), size, MADV_HUGEPAGE);
     }
-    return Buffer(p);
+    std::memset(data_.get(), 0, size);
+}
+
+std::byte* PackedMatrix::Interleaved::first(std::int32_t panel) const {
+    const std::int64_t group_begin = panel / kGroupPanels * kGroupPanels;
+    return data_ ? data_.get() + (group_begin * items_ + panel % kGroupPanels) * item_bytes_ : nullptr;
 }
 
 std::int32_t PackedMatrix::group_cols() const {
@@ -126,19 +135,13 @@ PackedMatrix PackedMatrix::pack(const ops::MatrixView& m, std::int32_t row_begin
 
 void PackedMatrix::pack_codes(const ops::MatrixView& m, std::int32_t row_begin) {
     const std::int64_t source_bytes = row_bytes(format_, cols_);
-    const std::int64_t padded_bytes = row_bytes(format_, padded_cols());
-    panel_bytes_ = panel_code_bytes(format_, padded_cols());
-    data_ = allocate(num_panels() * panel_bytes_);
-    std::vector<std::byte> row(static_cast<std::size_t>(padded_bytes));
-    const std::vector<std::byte> zero_row(static_cast<std::size_t>(padded_bytes));
-    for (std::int32_t r = 0; r < num_panels() * kPanelRows; ++r) {
-        const bool real = r < rows_;
-        if (real) {
-            std::memcpy(row.data(), static_cast<const std::byte*>(m.weight) + (row_begin + r) * source_bytes,
-                        static_cast<std::size_t>(source_bytes));
-        }
-        place_row(format_, real ? row.data() : zero_row.data(), padded_bytes, r % kPanelRows,
-                  data_.get() + r / kPanelRows * panel_bytes_);
+    std::vector<std::byte> row(static_cast<std::size_t>(row_bytes(format_, padded_cols())));
+    codes_.allocate(num_panels(), padded_cols() / cols_a_vector(format_), kVector);
+    for (std::int32_t r = 0; r < rows_; ++r) {
+        const std::int32_t panel = r / kPanelRows;
+        std::memcpy(row.data(), static_cast<const std::byte*>(m.weight) + (row_begin + r) * source_bytes,
+                    static_cast<std::size_t>(source_bytes));
+        place_row(format_, row.data(), std::ssize(row), r % kPanelRows, codes_.first(panel), code_stride(panel));
     }
 }
 
@@ -147,15 +150,14 @@ void PackedMatrix::pack_scales(const ops::MatrixView& m, std::int32_t row_begin)
     const std::int64_t size = scale_format_ == ScaleFormat::kE8m0 ? 1 : 4;
     const std::int64_t groups = (cols_ + group_cols() - 1) / group_cols();
     const std::int32_t rows_a_scale = format_ == WeightFormat::kFp8 ? 128 : 1;
-    panel_scale_bytes_ = groups * kPanelRows * size;
-    scales_ = allocate(num_panels() * panel_scale_bytes_);
-    std::memset(scales_.get(), 0, static_cast<std::size_t>(num_panels() * panel_scale_bytes_));
+    scales_.allocate(num_panels(), groups, kPanelRows * size);
     for (std::int32_t r = 0; r < rows_; ++r) {
+        const std::int32_t panel = r / kPanelRows;
         const std::byte* source =
             static_cast<const std::byte*>(m.scale) + (row_begin + r) / rows_a_scale * groups * size;
-        std::byte* target = scales_.get() + r / kPanelRows * panel_scale_bytes_ + r % kPanelRows * size;
+        std::byte* target = scales_.first(panel) + r % kPanelRows * size;
         for (std::int64_t g = 0; g < groups; ++g) {
-            std::memcpy(target + g * kPanelRows * size, source + g * size, static_cast<std::size_t>(size));
+            std::memcpy(target + g * scale_stride(panel), source + g * size, static_cast<std::size_t>(size));
         }
     }
 }

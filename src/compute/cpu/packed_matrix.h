@@ -7,8 +7,11 @@
 //   kFp8   4 columns a vector: each 16-byte quarter holds 4 rows; its low 8 bytes are columns 0 and 1 of these rows, its
 //          high 8 bytes columns 2 and 3, so that unpacking bytes to 16-bit words gives the lanes of kBf16
 //   kFp4   8 columns a vector: nibble j of a lane's low half is column 2j, nibble j of its high half column 2j + 1
+// The vectors of 4 panels (fewer in the last group) take turns, and so do their scales: a product with one row then reads
+// memory in one ascending stream, which a core fetches half as fast again as four short ones.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,8 +20,9 @@
 
 namespace megamoe::cpu {
 
-inline constexpr std::int32_t kPanelRows = 16;  // one 512-bit lane an output row
-inline constexpr std::int32_t kColPad = 32;     // columns are padded with zero codes to a multiple of this
+inline constexpr std::int32_t kPanelRows = 16;   // one 512-bit lane an output row
+inline constexpr std::int32_t kGroupPanels = 4;  // panels whose vectors are interleaved
+inline constexpr std::int32_t kColPad = 32;      // columns are padded with zero codes to a multiple of this
 
 class PackedMatrix {
   public:
@@ -37,20 +41,35 @@ class PackedMatrix {
     // Columns that share a scale: 128 for kFp8, 32 for kFp4, 0 for formats without scales.
     std::int32_t group_cols() const;
     // Bytes a product with this matrix must read: codes and scales, padding included.
-    std::int64_t bytes() const { return num_panels() * (panel_bytes_ + panel_scale_bytes_); }
-    const std::byte* codes(std::int32_t panel) const { return data_.get() + panel * panel_bytes_; }
+    std::int64_t bytes() const { return codes_.bytes() + scales_.bytes(); }
+    // The first vector of a panel, and the bytes from each to the panel's next.
+    const std::byte* codes(std::int32_t panel) const { return codes_.first(panel); }
+    std::int64_t code_stride(std::int32_t panel) const { return codes_.stride(panel, num_panels()); }
     // 16 scales (one a row) for each group of columns, as bytes (kE8m0) or float32 (kF32). Null without scales.
-    const std::byte* scales(std::int32_t panel) const {
-        return scales_ ? scales_.get() + panel * panel_scale_bytes_ : nullptr;
-    }
+    const std::byte* scales(std::int32_t panel) const { return scales_.first(panel); }
+    std::int64_t scale_stride(std::int32_t panel) const { return scales_.stride(panel, num_panels()); }
 
   private:
-    struct Free {
-        void operator()(std::byte* p) const;
+    // Fixed-size items of each panel, those of a group of panels taking turns.
+    class Interleaved {
+      public:
+        void allocate(std::int32_t num_panels, std::int64_t items, std::int64_t item_bytes);
+        std::int64_t bytes() const { return bytes_; }
+        std::byte* first(std::int32_t panel) const;
+        std::int64_t stride(std::int32_t panel, std::int32_t num_panels) const {
+            return item_bytes_ * std::min(kGroupPanels, num_panels - panel / kGroupPanels * kGroupPanels);
+        }
+
+      private:
+        struct Free {
+            void operator()(std::byte* p) const;
+        };
+        std::unique_ptr<std::byte[], Free>
+            data_;                // 64-byte aligned; large ones on huge pages where the system has them
+        std::int64_t items_ = 0;  // of each panel
+        std::int64_t item_bytes_ = 0;
+        std::int64_t bytes_ = 0;
     };
-    using Buffer =
-        std::unique_ptr<std::byte[], Free>;  // 64-byte aligned; large ones on huge pages where the system has them
-    static Buffer allocate(std::int64_t bytes);
     void pack_codes(const ops::MatrixView& m, std::int32_t row_begin);
     void pack_scales(const ops::MatrixView& m, std::int32_t row_begin);
 
@@ -58,13 +77,11 @@ class PackedMatrix {
     ops::ScaleFormat scale_format_ = ops::ScaleFormat::kNone;
     std::int32_t rows_ = 0;
     std::int32_t cols_ = 0;
-    std::int64_t panel_bytes_ = 0;
-    std::int64_t panel_scale_bytes_ = 0;
-    Buffer data_;
-    Buffer scales_;
+    Interleaved codes_;
+    Interleaved scales_;
 };
 
-// Bytes of `cols` columns of a panel.
-std::int64_t panel_code_bytes(ops::WeightFormat format, std::int32_t cols);
+// Columns of a 64-byte vector.
+std::int32_t cols_a_vector(ops::WeightFormat format);
 
 }  // namespace megamoe::cpu

@@ -1,5 +1,4 @@
 // The small requests: tokenize, detokenize, abort.
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "frontend/api/fields.h"

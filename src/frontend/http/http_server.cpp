@@ -1,7 +1,6 @@
 #include "frontend/http/http_server.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -32,25 +31,10 @@ constexpr std::string_view kTooManyConnections =
     "Connection: close\r\n\r\n"
     R"({"error":{"message":"too many connections, try again","type":"unavailable_error","param":null,"code":null}})";
 
-// One file a connection, and some for the rest of the process.
-void raise_open_files(std::int32_t max_connections) {
-    const auto wanted = static_cast<rlim_t>(max_connections) + 256;
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) {
-        return;
-    }
-    limit.rlim_cur = std::min(wanted, limit.rlim_max);
-    const bool raised = setrlimit(RLIMIT_NOFILE, &limit) == 0;
-    if (!raised || limit.rlim_cur < wanted) {
-        log::warn(fmt::format("event=open_files_limited limit={} wanted={} next=\"raise `ulimit -Hn`\"",
-                              static_cast<std::uint64_t>(limit.rlim_cur), static_cast<std::uint64_t>(wanted)));
-    }
-}
-
 }  // namespace
 
 struct HttpServer::State {
-    explicit State(ConnectionContext shared) : context(std::move(shared)) {}
+    explicit State(const ListenOptions& options) { context.options = options; }
 
     Result<Done> bind();
     asio::awaitable<void> accept();
@@ -167,16 +151,19 @@ void HttpServer::State::close_now() {
     io.stop();
 }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenOptions& options, Handler handler) {
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ListenOptions& options) {
     if (options.port < 0 || options.port > 65535) {
         return invalid(fmt::format("port {} is out of range", options.port), "use 1 to 65535, or 0 for any free one");
     }
-    raise_open_files(options.max_connections);
-    auto state = std::make_unique<State>(ConnectionContext{options, std::move(handler)});
+    auto state = std::make_unique<State>(options);
     MM_TRY_DONE(state->bind());
-    asio::co_spawn(state->io, state->accept(), asio::detached);
-    state->thread = std::thread([raw = state.get()] { raw->io.run(); });
     return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
+}
+
+void HttpServer::serve(Handler handler) {
+    state_->context.handler = std::move(handler);
+    asio::co_spawn(state_->io, state_->accept(), asio::detached);
+    state_->thread = std::thread([state = state_.get()] { state->io.run(); });
 }
 
 HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}

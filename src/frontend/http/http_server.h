@@ -27,10 +27,13 @@ struct ListenOptions {
 
 class HttpServer {
   public:
-    // Binds, listens and starts the thread. Raises the limit of open files if max_connections needs it.
+    // Binds and listens, so that clients may connect; they are answered from serve() on.
     // Error kInvalidArgument: port out of range; kUnavailable: the address cannot be resolved or bound
-    [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(const ListenOptions& options, Handler handler);
+    [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(const ListenOptions& options);
     ~HttpServer();  // shutdown(0)
+
+    // Starts the I/O thread. Call once.
+    void serve(Handler handler);
 
     int port() const;
     const std::string& address() const;  // "127.0.0.1:30000"

@@ -29,7 +29,7 @@ struct Request {
 struct Response {
     int status = 200;
     std::string content_type = "application/json";
-    std::string body;
+    std::string body{};
     std::vector<Header> headers{};  // besides content type, length and connection
 };
 

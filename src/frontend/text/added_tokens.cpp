@@ -62,10 +62,10 @@ std::int32_t AddedTokenMatcher::Trie::longest(std::string_view text) const {
     return best;
 }
 
-// \w of Hugging Face's matcher (Rust regex) is spelled out, since PCRE2's differs.
+// \w of Hugging Face's matcher (Rust's regex), spelled out: three libraries, three meanings.
 AddedTokenMatcher::AddedTokenMatcher(const std::vector<AddedToken>& tokens)
     : tokens_(tokens),
-      word_(compile_own("[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]")),
+      word_(compile_own("[\\p{Alphabetic}\\p{L}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]")),
       space_(compile_own("\\s")) {
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
         Trie& trie = tokens_[i].normalized ? normalized_ : plain_;
@@ -90,9 +90,9 @@ std::vector<Segment> AddedTokenMatcher::split(std::string_view text, std::span<c
 void AddedTokenMatcher::split_range(const Trie& trie, std::string_view text, ByteRange range,
                                     std::span<const ByteRange> literal, std::vector<Segment>& out) const {
     const std::string_view sentence = text.substr(0, range.end).substr(range.begin);
-    const auto emit = [&](std::int32_t id, std::size_t begin, std::size_t end) {
+    const auto emit_text = [&](std::size_t begin, std::size_t end) {
         if (begin < end) {
-            out.push_back({id, {range.begin + begin, range.begin + end}});
+            out.push_back({-1, {range.begin + begin, range.begin + end}});
         }
     };
     auto guard = literal.begin();
@@ -120,13 +120,14 @@ void AddedTokenMatcher::split_range(const Trie& trie, std::string_view text, Byt
         if (token.single_word && !stands_alone(sentence, match)) {
             continue;
         }
+        // NOTE: the search goes on behind the token itself, so a token that is white space is found even in what another
+        // one took along. Hugging Face's does the same.
         match = with_white_space(token, sentence, match);
-        match.begin = std::max(match.begin, done);
-        emit(-1, done, match.begin);
-        emit(token.id, match.begin, match.end);
-        at = done = match.end;
+        emit_text(done, match.begin);
+        out.push_back({token.id, {range.begin + match.begin, range.begin + match.end}});
+        done = match.end;
     }
-    emit(-1, done, sentence.size());
+    emit_text(done, sentence.size());
 }
 
 bool AddedTokenMatcher::stands_alone(std::string_view sentence, ByteRange match) const {

@@ -40,7 +40,7 @@ class AddedTokenMatcher {
     //
     // In    text     valid UTF-8
     //       literal  ascending, not overlapping: no token is found that touches one of these
-    // Out   segments in order that cover `text`, none empty
+    // Out   segments in order, none empty; together they are `text`, unless a token takes white space along
     // Cost  O(text bytes * bytes of the longest token)
     // Spec  Hugging Face `tokenizers`, AddedVocabulary
     std::vector<Segment> split(std::string_view text, std::span<const ByteRange> literal) const;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "frontend/text/regex_dialect.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -37,40 +38,6 @@ struct MatchState {
     pcre2_match_context* context;
 };
 
-// Escapes that mean something else to PCRE2, or that we have not compared.
-constexpr std::string_view kForeignEscapes = "wWbBhHRXKGyYOZ";
-
-// Oniguruma's pattern in PCRE2's words. \s is the Unicode property there; PCRE2's own has U+180E in it.
-Result<std::string> translate(std::string_view pattern) {
-    std::string out;
-    bool in_class = false;
-    for (std::size_t at = 0; at < pattern.size(); ++at) {
-        const char c = pattern[at];
-        if (c == '\\' && at + 1 < pattern.size()) {
-            const char escaped = pattern[++at];
-            if (kForeignEscapes.find(escaped) != std::string_view::npos) {
-                return invalid(fmt::format("pattern \"{}\": \\{} is not supported", pattern, escaped));
-            }
-            if (escaped == 's' || escaped == 'S') {
-                out += escaped == 's' ? "\\p{White_Space}" : "\\P{White_Space}";
-            } else {
-                out += {c, escaped};
-            }
-            continue;
-        }
-        if (in_class && (c == '[' || pattern.substr(at, 2) == "&&")) {
-            return invalid(fmt::format("pattern \"{}\": a character class inside another is not supported", pattern));
-        }
-        if (c == '[') {
-            in_class = true;
-        } else if (c == ']') {
-            in_class = false;
-        }
-        out += c;
-    }
-    return out;
-}
-
 }  // namespace
 
 struct Regex::Code {
@@ -83,7 +50,7 @@ struct Regex::Code {
 };
 
 Result<Regex> Regex::compile(std::string_view pattern) {
-    MM_TRY(const std::string translated, translate(pattern));
+    MM_TRY(const std::string translated, to_pcre2(pattern));
     return compile(translated, /*literal=*/false);
 }
 

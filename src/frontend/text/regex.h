@@ -13,8 +13,7 @@ namespace megamoe::text {
 
 class Regex {
   public:
-    // Error kInvalidArgument: not a valid pattern, it can match the empty text, or it uses what the two dialects read
-    //       differently and we do not translate
+    // Error kInvalidArgument: not a valid pattern, it can match the empty text, or to_pcre2 refuses it
     static Result<Regex> compile(std::string_view pattern);
     // A pattern that matches exactly `text`, which is not empty.
     static Result<Regex> compile_literal(std::string_view text);

@@ -19,9 +19,9 @@ struct HttpAnswer {
 struct HttpCall {
     std::string method = "GET";
     std::string endpoint;
-    std::string body;
-    std::int64_t timeout_ms = 10000;                // for all of it
-    std::function<void(std::string_view)> on_body;  // gets pieces of the body as they come; may be empty
+    std::string body = {};
+    std::int64_t timeout_ms = 10000;                     // for all of it
+    std::function<void(std::string_view)> on_body = {};  // gets pieces of the body as they come; may be empty
 };
 
 // Blocks until the answer is complete, on a connection of its own.

@@ -305,7 +305,14 @@ Result<LoadClient> LoadClient::create(const Target& target, const std::string& e
         return Error{Errc::kUnavailable, "host " + target.host + " has no address: " + error.message(),
                      "check --base-url"};
     }
+    // "localhost" is often listed as ::1 first, while model servers listen on IPv4.
     state->peer = found.begin()->endpoint();
+    for (const auto& entry : found) {
+        if (entry.endpoint().address().is_v4()) {
+            state->peer = entry.endpoint();
+            break;
+        }
+    }
     return LoadClient(std::move(state));
 }
 
