@@ -132,21 +132,41 @@ TEST(Synth, KeepsMatricesAtTheirIntendedSize) {
     ASSERT_TRUE(write_synthetic_checkpoint(tiny_options(), dir.path()));
     const auto loaded = load_v4(dir.path());
     ASSERT_TRUE(loaded);
-    const auto deviation = [](const ops::MatrixView& m) {
-        double square = 0;
-        for (std::int32_t r = 0; r < m.rows; ++r) {
-            for (std::int32_t c = 0; c < m.cols; ++c) {
-                square += std::pow(ops::matrix_element(m, r, c), 2) / m.rows / m.cols;
+    V4Weights weights = *loaded.value();
+    class Checker : public TensorVisitor {
+      public:
+        void matrix(const TensorSpec& spec, ops::MatrixView& m) override {
+            double square = 0;
+            for (std::int32_t r = 0; r < m.rows; ++r) {
+                for (std::int32_t c = 0; c < m.cols; ++c) {
+                    square += std::pow(ops::matrix_element(m, r, c), 2) / m.rows / m.cols;
+                }
+            }
+            const bool adds_to_streams = spec.name.ends_with("wo_b.weight") || spec.name.ends_with("w2.weight");
+            const double fan_in = adds_to_streams ? m.cols * 2.0 * num_layers : m.cols;
+            const double gain = spec.name == "embed.weight"                    ? std::sqrt(m.cols)
+                                : spec.name == "head.weight"                   ? 2
+                                : weight_kind(spec.name) == WeightKind::kHyper ? 0.5
+                                                                               : 1;
+            EXPECT_NEAR(std::sqrt(square * fan_in) / gain, 1, 0.07)
+                << spec.name;  // a few hundred draws; FP4 rounds too
+        }
+        void vector(const TensorSpec& spec, FloatVector& v) override {
+            for (const float x : v) {
+                EXPECT_LT(std::abs(x), 6) << spec.name;
             }
         }
-        return std::sqrt(square);
+        void table(const TensorSpec&, std::vector<std::int16_t>&) override {}
+
+        const double num_layers = 6;
     };
-    const LayerWeights& layer = loaded.value()->layers[3];
-    EXPECT_NEAR(deviation(layer.wq_b) * std::sqrt(64), 1, 0.03);
-    EXPECT_NEAR(deviation(layer.experts[0].w1) * std::sqrt(128), 1, 0.05);  // FP4 rounds
-    EXPECT_NEAR(deviation(layer.experts[0].w2) * std::sqrt(64 * 12), 1, 0.05);
-    EXPECT_NEAR(deviation(loaded.value()->embed), 1, 0.02);
-    EXPECT_NEAR(deviation(layer.gate) * std::sqrt(128), 1, 0.05);
+    Checker checker;
+    visit_globals(weights.geometry, weights, checker);
+    for (std::int32_t l = 0; l < weights.geometry.num_layers; ++l) {
+        LayerWeights& layer = weights.layers[static_cast<std::size_t>(l)];
+        visit_layer(weights.geometry, l, layer, checker);
+        visit_expert(weights.geometry, l, 7, layer.experts[7], checker);
+    }
 }
 
 TEST(Synth, RefusesAFolderThatHoldsACheckpoint) {

@@ -16,10 +16,11 @@ void SynthValues::fill_row(const TensorSpec& spec, std::int64_t row, std::span<f
     if (spec.name == "embed.weight") {
         return fill_embedding(row, values);
     }
-    if (spec.name.ends_with("gate.weight")) {
+    const bool router = weight_kind(spec.name) == WeightKind::kRouter;
+    if (router && spec.name.ends_with(".weight")) {
         return router_of(spec).fill_gate_row(static_cast<std::int32_t>(row), values);
     }
-    if (spec.name.ends_with("gate.bias")) {
+    if (router) {
         for (std::size_t e = 0; e < values.size(); ++e) {
             values[e] = router_of(spec).bias(static_cast<std::int32_t>(e));
         }

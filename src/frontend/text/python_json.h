@@ -19,6 +19,8 @@ struct JsonMember {
     std::string key;
     std::string value;  // a string's own text, anything else as JSON
     bool is_string = false;
+
+    friend bool operator==(const JsonMember&, const JsonMember&) = default;
 };
 
 // The members of a JSON object. nullopt: not JSON, or not an object.
