@@ -20,7 +20,7 @@ namespace megamoe::frontend {
 struct ServerOptions {
     std::string host = "127.0.0.1";  // address or name to listen on
     std::int32_t port = 30000;       // 0 = any free one; Server::port() tells
-    std::string api_key;             // empty = open; else a bearer token for everything but health and metrics
+    std::string api_key{};           // empty = open; else a bearer token for everything but health and metrics
     router::BalanceMethod load_balance_method = router::BalanceMethod::kTotalTokens;
     std::int32_t max_connections = 4096;
     std::int64_t max_body_bytes = std::int64_t{8} << 20;

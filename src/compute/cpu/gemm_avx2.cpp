@@ -7,6 +7,7 @@ namespace {
 
 using ops::WeightFormat;
 
+constexpr std::int32_t kHalf = 8;
 constexpr std::int32_t kVectorBytes = 64;
 constexpr std::int32_t kOutStride = kTilePanels * kVectorBytes;
 
@@ -143,16 +144,16 @@ void tile_of(const Tile& t) {
 void pack_row(const float* a, std::int32_t cols, std::int32_t padded_cols, bool round, std::int64_t block_bytes,
               std::byte* out) {
     for (std::int32_t c = 0; c < padded_cols; c += kHalf) {
-        const __m256 x = _mm256_maskload_ps(a + c, lanes_below(c, cols));
+        const __m256 x = _mm256_maskload_ps(a + c, Avx2::lanes_below(c, cols));
         float* to = reinterpret_cast<float*>(out + c / kBlockCols * block_bytes) + c % kBlockCols;
-        _mm256_storeu_ps(to, round ? round_bf16(x) : x);
+        _mm256_storeu_ps(to, round ? Avx2::round_bf16(x) : x);
     }
 }
 
 void store(const float* acc, std::int32_t n, bool round, float* out) {
     for (std::int32_t i = 0; i < n; i += kHalf) {
         const __m256 sums = _mm256_load_ps(acc + i);
-        _mm256_maskstore_ps(out + i, lanes_below(i, n), round ? round_bf16(sums) : sums);
+        _mm256_maskstore_ps(out + i, Avx2::lanes_below(i, n), round ? Avx2::round_bf16(sums) : sums);
     }
 }
 

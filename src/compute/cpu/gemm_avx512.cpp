@@ -72,8 +72,8 @@ struct Fp4Codes : FloatCodes {
 void pack_row(const float* a, std::int32_t cols, std::int32_t padded_cols, bool round, std::int64_t block_bytes,
               std::byte* out) {
     for (std::int32_t c = 0; c < padded_cols; c += kLanes) {
-        const __m512 x = _mm512_maskz_loadu_ps(lanes_below(c, cols), a + c);
-        _mm512_storeu_ps(out + c / kBlockCols * block_bytes + c % kBlockCols * 4, round ? round_bf16(x) : x);
+        const __m512 x = _mm512_maskz_loadu_ps(Avx512::lanes_below(c, cols), a + c);
+        _mm512_storeu_ps(out + c / kBlockCols * block_bytes + c % kBlockCols * 4, round ? Avx512::round_bf16(x) : x);
     }
 }
 

@@ -84,8 +84,8 @@ struct Fp4Codes : PairCodes {
 void pack_row(const float* a, std::int32_t cols, std::int32_t padded_cols, bool /*round_bf16*/,
               std::int64_t block_bytes, std::byte* out) {
     for (std::int32_t c = 0; c < padded_cols; c += 32) {
-        const __m512 low = _mm512_maskz_loadu_ps(lanes_below(c, cols), a + c);
-        const __m512 high = _mm512_maskz_loadu_ps(lanes_below(c + kLanes, cols), a + c + kLanes);
+        const __m512 low = _mm512_maskz_loadu_ps(Avx512::lanes_below(c, cols), a + c);
+        const __m512 high = _mm512_maskz_loadu_ps(Avx512::lanes_below(c + kLanes, cols), a + c + kLanes);
         const __m512bh both = _mm512_cvtne2ps_pbh(high, low);
         _mm512_storeu_si512(out + c / kBlockCols * block_bytes + c % kBlockCols * 2, reinterpret_cast<__m512i>(both));
     }

@@ -8,6 +8,7 @@
 namespace megamoe::cpu {
 namespace {
 
+constexpr std::int32_t kLanes = 16;
 constexpr std::int32_t kVectorBytes = 64;
 // Up to here weights come straight from memory: fetch them ahead. More rows would leave no registers for decoding.
 constexpr std::int32_t kStraightRows = 4;
@@ -111,7 +112,7 @@ void decode(const std::byte* codes, std::int64_t code_stride, std::int32_t cols,
 inline void store(const float* acc, std::int32_t n, bool round, float* out) {
     for (std::int32_t i = 0; i < n; i += kLanes) {
         const __m512 sums = _mm512_load_ps(acc + i);
-        _mm512_mask_storeu_ps(out + i, lanes_below(i, n), round ? round_bf16(sums) : sums);
+        _mm512_mask_storeu_ps(out + i, Avx512::lanes_below(i, n), round ? Avx512::round_bf16(sums) : sums);
     }
 }
 

@@ -30,6 +30,8 @@ struct AttendKernels {
 inline constexpr std::int32_t kMaxStreams = 8;
 
 extern const RowKernels kRowScalar;
+extern const RowKernels kRowAvx2;
+extern const RowKernels kRowAvx512;
 extern const AttendKernels kAttendScalar;
 
 }  // namespace megamoe::cpu

@@ -20,7 +20,7 @@
 namespace megamoe::api {
 
 struct AppOptions {
-    std::string api_key;  // empty = open
+    std::string api_key{};  // empty = open
     router::BalanceMethod load_balance_method = router::BalanceMethod::kTotalTokens;
     std::int64_t probe_timeout_ms = 20000;  // of /health_generate
 };

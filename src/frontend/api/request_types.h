@@ -19,17 +19,17 @@ struct Bounds {
 };
 
 struct GenerationOptions {
-    engine::SamplingParams sampling;         // its max_tokens is set once the prompt's length is known
-    std::optional<std::int32_t> max_tokens;  // absent: what the context leaves
-    std::vector<std::string> stop;
+    engine::SamplingParams sampling{};         // its max_tokens is set once the prompt's length is known
+    std::optional<std::int32_t> max_tokens{};  // absent: what the context leaves
+    std::vector<std::string> stop{};
     bool keep_stop = false;  // the stop string or token stays in the text
     bool skip_special = true;
     std::int32_t n = 1;
     bool stream = false;
     bool include_usage = false;     // a last event with the usage
     bool continuous_usage = false;  // the usage so far in each event
-    std::optional<std::int32_t> routed_rank;
-    std::string rid;  // the client's name for this request; empty = we make one
+    std::optional<std::int32_t> routed_rank{};
+    std::string rid{};  // the client's name for this request; empty = we make one
 };
 
 using Prompt = std::variant<std::string, std::vector<std::int32_t>>;

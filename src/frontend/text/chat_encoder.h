@@ -42,15 +42,15 @@ struct ToolCall {
 
 struct ChatMessage {
     Role role = Role::kUser;
-    std::string content;               // UTF-8
-    std::string reasoning;             // assistant
-    std::vector<ToolCall> tool_calls;  // assistant
-    std::string tool_call_id;          // tool
+    std::string content{};               // UTF-8
+    std::string reasoning{};             // assistant
+    std::vector<ToolCall> tool_calls{};  // assistant
+    std::string tool_call_id{};          // tool
     std::vector<std::string>
-        tools;                    // system, developer: JSON text of each `function` object; rendered behind `content`
-    std::string response_format;  // system, developer: JSON text; rendered behind the tools; empty = none
-    std::optional<Task> task;     // user (and developer, system): ask for this internal task instead of an answer
-    bool without_eos = false;     // assistant: leave the turn open
+        tools{};                    // system, developer: JSON text of each `function` object; rendered behind `content`
+    std::string response_format{};  // system, developer: JSON text; rendered behind the tools{}; empty = none
+    std::optional<Task> task{};     // user (and developer, system): ask for this internal task instead of an answer
+    bool without_eos = false;       // assistant: leave the turn open
 };
 
 struct ChatOptions {

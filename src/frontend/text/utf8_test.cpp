@@ -55,7 +55,7 @@ TEST(Utf8Repair, ReplacesEachMaximalSubpartOnceAsInTheUnicodeStandard) {
 }
 
 TEST(Utf8Repair, KeepsTheFirstAndLastCharacterOfEachLength) {
-    for (const std::string text :
+    for (const std::string& text :
          {std::string(1, '\0'), std::string("\x7F"), std::string("\u0080"), std::string("\u07FF"),
           std::string("\u0800"), std::string("\uD7FF"), std::string("\uE000"), std::string("\uFFFF"),
           std::string("\U00010000"), std::string("\U0010FFFF")}) {
