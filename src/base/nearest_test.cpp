@@ -10,12 +10,12 @@ namespace megamoe {
 namespace {
 
 TEST(Nearest, NameThatIsACandidateIsItsOwnNearest) {
-    rc::check([](const std::vector<std::string>& names) {
+    EXPECT_TRUE(rc::check([](const std::vector<std::string>& names) {
         RC_PRE(!names.empty());
         const std::string name = *rc::gen::elementOf(names);
 
         RC_ASSERT(nearest(name, names) == name);
-    });
+    }));
 }
 
 TEST(Nearest, OneTypingErrorIsForgiven) {

@@ -29,6 +29,7 @@ struct Engine::State {
 
     Result<Done> serve(const comm::RankContext& context);
     Result<Done> run(const comm::RankContext& context);
+    Error fail(const comm::RankContext& context, const Error& why);
     Result<Done> warm_up();
 
     const EngineConfig config;
@@ -44,12 +45,12 @@ struct Engine::State {
 // The life of one rank thread. However it ends, no request is left without a last update.
 Result<Done> Engine::State::run(const comm::RankContext& context) {
     const Result<Done> result = serve(context);
+    const Error why =
+        result ? Error{Errc::kUnavailable, "the engine has shut down", {}} : fail(context, result.error());
+    dispatcher.mailbox(context.rank).close(raw(context.rank), why);
     if (!result) {
-        group.poison(context.rank, result.error());
-        log::error(fmt::format("rank={} ended: {}", raw(context.rank), to_string(result.error())));
+        log::error("rank ended: " + to_string(why));
     }
-    dispatcher.mailbox(context.rank)
-        .close(raw(context.rank), result ? Error{Errc::kUnavailable, "the engine has shut down", {}} : result.error());
     return result;
 }
 
@@ -61,11 +62,16 @@ Result<Done> Engine::State::serve(const comm::RankContext& context) {
     Rank rank(rank_config, *pools, *port, dispatcher.mailbox(context.rank));
     Result<Done> result = run_rank(context, rank, plan.policy);
     if (!result) {
-        // First the others' waits, then this rank's clients: whoever hears of an error finds the engine failed.
-        group.poison(context.rank, result.error());
-        rank.fail_all(result.error());
+        rank.fail_all(fail(context, result.error()));
     }
     return result;
+}
+
+// Ends the others' waits and returns the failure of the whole group. Comes before any client hears of it, so that who does
+// finds the engine failed.
+Error Engine::State::fail(const comm::RankContext& context, const Error& why) {
+    group.poison(context.rank, why);
+    return *group.failure();
 }
 
 // One short request through every rank, so that whatever breaks breaks before the first client does.

@@ -26,8 +26,8 @@ struct SampleInput {
 
 struct Sampled {
     std::int32_t token = 0;
-    float logprob = 0;              // if asked for; -inf for a token that only the changes below made possible
-    std::vector<TokenLogprob> top;  // the num_logprobs best, best first
+    float logprob = 0;                // if asked for; -inf for a token that only the changes below made possible
+    std::vector<TokenLogprob> top{};  // the num_logprobs best, best first
 };
 
 // Order of work: NaN check; frequency and presence, then repetition penalties; min_tokens mask; logit_bias; then either the

@@ -100,9 +100,10 @@ ModelGeometry flash_slice() {
 
 std::span<const SynthPreset> synth_presets() {
     static const std::array kPresets{
-        SynthPreset{"tiny", "6 layers, 2.7 M parameters, 3 MB: every branch of the model, for tests", tiny()},
-        SynthPreset{"small", "4 layers, 100 M parameters: large enough to time", small()},
-        SynthPreset{"flash-slice", "3 layers of DeepSeek-V4-Flash with 16 experts, 1.1 GB", flash_slice()},
+        SynthPreset{"tiny", "6 layers, 3.4 M parameters, 3 MB: every branch of the model, for tests", tiny()},
+        SynthPreset{"small", "4 layers, 132 M parameters, 98 MB: large enough to time", small()},
+        SynthPreset{"flash-slice", "3 layers of DeepSeek-V4-Flash with 16 experts, 1.7 G parameters, 1.15 GB",
+                    flash_slice()},
     };
     return kPresets;
 }

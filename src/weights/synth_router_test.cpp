@@ -47,7 +47,7 @@ std::vector<double> log_probabilities(const SynthRouter& router, std::int32_t do
 
 // How often each expert is picked by tokens of `domain` in a score layer whose inputs are normal and lean as embeddings do.
 std::vector<double> simulate_score_layer(const SynthOptions& options, const SynthRouter& router, std::int32_t domain) {
-    constexpr int kTokens = 4000;
+    constexpr int kTokens = 1500;
     const auto hidden = static_cast<std::size_t>(options.geometry.hidden_size);
     const auto num_experts = static_cast<std::size_t>(options.geometry.num_experts);
     std::vector<std::vector<float>> gate(num_experts, std::vector<float>(hidden));
@@ -56,7 +56,7 @@ std::vector<double> simulate_score_layer(const SynthOptions& options, const Synt
     }
     const SynthRandom random(99, "tokens");
     const DomainDirections directions(options.seed);
-    const double lean = embeddings_lean(options) ? 0.8 * std::sqrt(SynthRouter::kLean) : 0;
+    const double lean = embeddings_lean(options) ? 0.9 * std::sqrt(SynthRouter::kLean) : 0;
     std::vector<double> load(num_experts);
     for (int t = 0; t < kTokens; ++t) {
         std::vector<std::pair<double, std::size_t>> ranked;

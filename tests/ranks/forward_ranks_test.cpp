@@ -1,14 +1,17 @@
 // Expert-parallel ranks give the bits of one rank, whatever their number, their load and who is idle.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 #include "comm/rank_threads.h"
 #include "model/forward.h"
 #include "model/solo.h"
 #include "model/testing.h"
+#include "weights/synth.h"
 
 namespace megamoe::model {
 namespace {
@@ -20,10 +23,27 @@ using Ids = std::vector<std::int32_t>;
 constexpr std::int32_t kMaxRows = 64;
 constexpr std::int32_t kPage = 32;
 
+// The tiny sizes with 12 experts, which 3 ranks divide.
+std::shared_ptr<const LoadedModel> twelve_experts() {
+    static const auto model = [] {
+        const auto dir = std::filesystem::temp_directory_path() / ("megamoe-twelve-" + std::to_string(::getpid()));
+        weights::SynthOptions options{.geometry = weights::find_synth_preset("tiny").take(), .seed = 3};
+        options.geometry.num_experts = 12;
+        const auto written = weights::write_synthetic_checkpoint(options, dir.string());
+        MM_CHECK(static_cast<bool>(written), written ? "" : to_string(written.error()));
+        auto loaded = testing::load(dir.string());
+        std::filesystem::remove_all(dir);  // its mappings stay
+        return loaded;
+    }();
+    return model;
+}
+
 struct Case {
     Profile profile;
     MoeBackend backend;
     std::int32_t ranks;
+
+    std::shared_ptr<const LoadedModel> model() const { return ranks == 3 ? twelve_experts() : testing::tiny(); }
 };
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
@@ -51,7 +71,7 @@ step::StepPlan plan_of(const std::vector<std::int32_t>& rows) {
 // The logits of all real rows of one rank's sequence.
 Result<Done> run_rank(const comm::RankContext& context, const Case& c, const Schedule& schedule, const Ids& text,
                       Floats& out) {
-    const auto model = testing::tiny();
+    const auto model = c.model();
     const ModelGeometry& g = model->geometry();
     Workers workers(1);
     MM_TRY(const auto layout, kv::make_layout(g, kPage, c.profile == Profile::kDs ? 2 : 4));
@@ -97,7 +117,7 @@ TEST_P(ForwardRanks, GiveTheBitsOfOneRankAloneWithUnevenAndIdleSteps) {
     }
     std::vector<Ids> texts;
     for (std::int32_t r = 0; r < c.ranks; ++r) {
-        texts.push_back(random_tokens(testing::tiny()->geometry(), 6 * 40, static_cast<std::uint32_t>(100 + r)));
+        texts.push_back(random_tokens(c.model()->geometry(), 6 * 40, static_cast<std::uint32_t>(100 + r)));
     }
     std::vector<Floats> got(static_cast<std::size_t>(c.ranks));
     comm::RankGroup group(c.ranks);
@@ -109,7 +129,7 @@ TEST_P(ForwardRanks, GiveTheBitsOfOneRankAloneWithUnevenAndIdleSteps) {
     });
 
     ASSERT_TRUE(ran) << to_string(ran.error());
-    auto alone = Solo::create(testing::tiny(), {.profile = c.profile, .max_length = 256, .page_size = kPage}).take();
+    auto alone = Solo::create(c.model(), {.profile = c.profile, .max_length = 256, .page_size = kPage}).take();
     for (std::size_t r = 0; r < got.size(); ++r) {
         std::int32_t total = 0;
         for (const auto& step : schedule) {
@@ -131,7 +151,7 @@ std::vector<Case> all_cases() {
     std::vector<Case> out;
     for (const auto profile : {Profile::kHf, Profile::kDs}) {
         for (const auto backend : {MoeBackend::kReference, MoeBackend::kStandard}) {
-            for (const std::int32_t ranks : {1, 2, 4, 8}) {
+            for (const std::int32_t ranks : {1, 2, 3, 4, 8}) {
                 out.push_back({profile, backend, ranks});
             }
         }

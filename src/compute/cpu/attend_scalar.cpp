@@ -87,25 +87,25 @@ void attend(const Attend& a) {
     }
 }
 
-void index_scores(const float* q, const void* keys, bool keys_bf16, const float* weight, std::int32_t heads,
-                  std::int32_t dim, std::int32_t rows, Rounding rounding, float* score) {
-    const Rows k(keys, keys_bf16, dim);
-    for (std::int32_t row = 0; row < rows; ++row) {
+void index_scores(const IndexScores& s) {
+    const Rows keys(s.keys, s.keys_bf16, s.dim);
+    for (std::int32_t row = 0; row < s.rows; ++row) {
         float sum = 0;
-        for (std::int32_t head = 0; head < heads; ++head) {
-            const float product = dot(q + static_cast<std::int64_t>(head) * dim, k, row, dim);
-            if (rounding == Rounding::kBf16) {
-                sum += ops::round_bf16(std::max(ops::round_bf16(product), 0.0F) * weight[head]);
+        for (std::int32_t head = 0; head < s.heads; ++head) {
+            const float product = dot(s.q + static_cast<std::int64_t>(head) * s.dim, keys, row, s.dim);
+            if (s.rounding == Rounding::kBf16) {
+                sum += ops::round_bf16(std::max(ops::round_bf16(product), 0.0F) * s.weight[head]);
             } else {
-                sum = std::fma(weight[head], std::max(product, 0.0F), sum);
+                sum = std::fma(s.weight[head], std::max(product, 0.0F), sum);
             }
         }
-        score[row] = rounding == Rounding::kBf16 ? ops::round_bf16(sum) : sum;
+        s.score[row] = s.rounding == Rounding::kBf16 ? ops::round_bf16(sum) : sum;
     }
 }
 
 }  // namespace
 
-const AttendKernels kAttendScalar{.needs = Isa::kScalar, .attend = attend, .index_scores = index_scores};
+const AttendKernels kAttendScalar{
+    .needs = Isa::kScalar, .dim_multiple = 1, .attend = attend, .index_scores = index_scores};
 
 }  // namespace megamoe::cpu

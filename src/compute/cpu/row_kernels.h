@@ -19,11 +19,26 @@ struct RowKernels {
                       std::int32_t hidden, Rounding rounding, float* streams);
 };
 
+// The arguments of index_scores().
+struct IndexScores {
+    const float* q;
+    const void* keys;
+    bool keys_bf16;
+    const float* weight;
+    std::int32_t heads;
+    std::int32_t dim;
+    std::int32_t rows;
+    Rounding rounding;
+    float* score;
+    float* scratch;  // (heads rounded up to 16 + kIndexScratchRows) * dim floats
+};
+inline constexpr std::int32_t kIndexScratchRows = 8;
+
 struct AttendKernels {
     Isa needs;
+    std::int32_t dim_multiple;  // widths that these kernels take
     void (*attend)(const Attend& a);
-    void (*index_scores)(const float* q, const void* keys, bool keys_bf16, const float* weight, std::int32_t heads,
-                         std::int32_t dim, std::int32_t rows, Rounding rounding, float* score);
+    void (*index_scores)(const IndexScores& s);
 };
 
 // Streams of the hyper-connection that hc_expand() can hold at once.
@@ -33,5 +48,8 @@ extern const RowKernels kRowScalar;
 extern const RowKernels kRowAvx2;
 extern const RowKernels kRowAvx512;
 extern const AttendKernels kAttendScalar;
+extern const AttendKernels kAttendAvx2;
+extern const AttendKernels kAttendAvx512;
+extern const AttendKernels kAttendAvx512Bf16;
 
 }  // namespace megamoe::cpu

@@ -1,6 +1,7 @@
 #include "compute/cpu/row_ops.h"
 
 #include <array>
+#include <vector>
 
 #include "base/check.h"
 #include "compute/cpu/row_kernels.h"
@@ -10,20 +11,28 @@ namespace {
 
 // Best first. A new instruction set is one row here and one file; the test walks the names in isa.h.
 constexpr std::array kRowKernels{&kRowAvx512, &kRowAvx2, &kRowScalar};
-constexpr std::array kAttendKernels{&kAttendScalar};
+constexpr std::array kAttendKernels{&kAttendAvx512Bf16, &kAttendAvx512, &kAttendAvx2, &kAttendScalar};
 
-template <class Kernels, std::size_t kCount>
-const Kernels& select(const std::array<const Kernels*, kCount>& kernels, Isa isa) {
-    for (const Kernels* k : kernels) {
+const RowKernels& row_kernels(Isa isa) {
+    for (const RowKernels* k : kRowKernels) {
         if (k->needs <= isa) {
             return *k;
         }
     }
-    return *kernels.back();
+    return kRowScalar;
 }
 
-const RowKernels& row_kernels(Isa isa) {
-    return select(kRowKernels, isa);
+const AttendKernels& attend_kernels(Isa isa, std::int32_t dim) {
+    for (const AttendKernels* k : kAttendKernels) {
+        if (k->needs <= isa && dim % k->dim_multiple == 0) {
+            return *k;
+        }
+    }
+    return kAttendScalar;
+}
+
+std::int64_t round_up(std::int64_t n, std::int64_t unit) {
+    return (n + unit - 1) / unit * unit;
 }
 
 }  // namespace
@@ -60,19 +69,35 @@ void hc_expand(Isa isa, const float* o, const float* post, const float* comb, st
     row_kernels(isa).hc_expand(o, post, comb, num_streams, hidden, rounding, streams);
 }
 
+// Queries, values, scores, totals and a tile of widened rows; see Attention in attend_simd.h.
 std::int64_t attend_scratch(std::int32_t heads, std::int32_t dim, std::int32_t rows) {
-    (void)heads, (void)dim;
-    return rows;
+    const std::int64_t lanes = round_up(heads, 16);
+    const std::int64_t width = round_up(dim, 16);
+    return lanes * width + (rows + 1) * width + lanes * (rows + 2) + kIndexScratchRows * width + 16;
 }
 
 void attend(Isa isa, const Attend& a) {
     MM_CHECK(a.rows >= 1, "rows", a.rows);
-    select(kAttendKernels, isa).attend(a);
+    attend_kernels(isa, a.dim).attend(a);
 }
 
 void index_scores(Isa isa, const float* q, const void* keys, bool keys_bf16, const float* weight, std::int32_t heads,
                   std::int32_t dim, std::int32_t rows, Rounding rounding, float* score) {
-    select(kAttendKernels, isa).index_scores(q, keys, keys_bf16, weight, heads, dim, rows, rounding, score);
+    thread_local std::vector<float> scratch;  // grows to the largest call, then stays
+    const auto floats = static_cast<std::size_t>((round_up(heads, 16) + kIndexScratchRows) * dim);
+    if (scratch.size() < floats) {
+        scratch.resize(floats);
+    }
+    attend_kernels(isa, dim).index_scores({.q = q,
+                                           .keys = keys,
+                                           .keys_bf16 = keys_bf16,
+                                           .weight = weight,
+                                           .heads = heads,
+                                           .dim = dim,
+                                           .rows = rows,
+                                           .rounding = rounding,
+                                           .score = score,
+                                           .scratch = scratch.data()});
 }
 
 }  // namespace megamoe::cpu

@@ -15,7 +15,7 @@ struct Avx2 {
     };
     // Registers of a product: rows and panels of scores, heads and vectors of values (see attend_simd.h).
     static constexpr std::int32_t kScoreRows = 3, kScorePanels = 2;
-    static constexpr std::int32_t kValueHeads = 3, kValueVectors = 2;
+    static constexpr std::int32_t kValueHeads = 2, kValueVectors = 2;
 
     // The 8 lanes of a register at index `at` that are below `count`, as a mask of maskload and maskstore.
     static __m256i lanes_below(std::int64_t at, std::int64_t count) {
@@ -26,6 +26,11 @@ struct Avx2 {
 
     static F zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
     static F set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+    // The 32 bits at p, whatever they mean.
+    static F broadcast(const void* p) {
+        const __m256 x = _mm256_broadcast_ss(static_cast<const float*>(p));
+        return {x, x};
+    }
     static F load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
     static F load(const float* p, std::int64_t at, std::int64_t count) {
         return {_mm256_maskload_ps(p + at, lanes_below(at, count)),

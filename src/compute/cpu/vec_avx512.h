@@ -27,6 +27,10 @@ struct Avx512 {
 
     static F zero() { return _mm512_setzero_ps(); }
     static F set1(float x) { return _mm512_set1_ps(x); }
+    // The 32 bits at p, whatever they mean.
+    static F broadcast(const void* p) {
+        return _mm512_castsi512_ps(_mm512_set1_epi32(_mm_cvtsi128_si32(_mm_loadu_si32(p))));
+    }
     static F load(const float* p) { return _mm512_loadu_ps(p); }
     static F load(const float* p, std::int64_t at, std::int64_t count) {
         return _mm512_maskz_loadu_ps(lanes_below(at, count), p + at);

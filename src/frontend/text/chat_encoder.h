@@ -46,11 +46,10 @@ struct ChatMessage {
     std::string reasoning{};             // assistant
     std::vector<ToolCall> tool_calls{};  // assistant
     std::string tool_call_id{};          // tool
-    std::vector<std::string>
-        tools{};                    // system, developer: JSON text of each `function` object; rendered behind `content`
-    std::string response_format{};  // system, developer: JSON text; rendered behind the tools{}; empty = none
-    std::optional<Task> task{};     // user (and developer, system): ask for this internal task instead of an answer
-    bool without_eos = false;       // assistant: leave the turn open
+    std::vector<std::string> tools{};  // system, developer: JSON text of each `function` object, shown behind `content`
+    std::string response_format{};     // system, developer: JSON text, shown behind the tools; empty = none
+    std::optional<Task> task{};        // user above all: ask for this internal task instead of an answer
+    bool without_eos = false;          // assistant: leave the turn open
 };
 
 struct ChatOptions {
@@ -62,7 +61,7 @@ struct ChatOptions {
 struct ChatPrompt {
     std::string text;
     std::vector<ByteRange>
-        literal;  // the parts that came from the messages: for Tokenizer::encode without markup in them
+        literal;  // what came from the messages; for Tokenizer::encode, so that it cannot act as markup
 };
 
 // In    messages   >= 1, in order; the generation prompt follows from the last one

@@ -35,6 +35,8 @@ class Scanner {
             read_word();
         } else if (c == '#') {
             at_ = std::min(source_.find('\n', at_), source_.size());
+        } else if (c == '\\') {
+            at_ += 2;  // a line goes on in the next
         } else {
             ++at_;
             if (c == '(' || c == '[' || c == '{') {
@@ -42,7 +44,7 @@ class Scanner {
             } else if (c == ')' || c == ']' || c == '}') {
                 --depth_;
             }
-            const bool is_space = c == ' ' || c == '\t' || c == '\r' || c == '\\' || (c == '\n' && depth_ > 0);
+            const bool is_space = c == ' ' || c == '\t' || c == '\r' || (c == '\n' && depth_ > 0);
             if (!is_space) {
                 end_group();
             }

@@ -160,7 +160,7 @@ TEST(TokenizerFile, RefusesByNameWhatItDoesNotSupport) {
              Refusal{R"({"model": {"ignore_merges": true}})", "ignore_merges"},
              Refusal{R"({"model": {"vocab": {"a": 4.5}}})", "4.5"},
              Refusal{R"({"model": {"vocab": {"extra": 7}}})", "id 7"},
-             Refusal{R"({"model": {"vocab": {"Ġ": null}}})", "null"},
+             Refusal{R"({"model": {"vocab": {"Ġ": null}}})", "0x20"},
              Refusal{R"({"model": {"merges": ["nospace"]}})", "nospace"},
              Refusal{R"({"model": {"merges": [["zzzz", "q"]]}})", "zzzz"},
              Refusal{R"({"decoder": {"type": "WordPiece"}})", "WordPiece"},

@@ -17,13 +17,13 @@ namespace megamoe::lab {
 namespace {
 
 TEST(Arrivals, AscendAndEndWhereTheRateSays) {
-    rc::check([](std::uint64_t seed) {
+    EXPECT_TRUE(rc::check([](std::uint64_t seed) {
         const auto times =
             arrival_times_ns(200, {.rate = 50, .burstiness = 0.5, .ramp_up = std::nullopt, .seed = seed});
 
         RC_ASSERT(std::is_sorted(times.begin(), times.end()));
         RC_ASSERT(times.back() == 4'000'000'000);
-    });
+    }));
 }
 
 TEST(Arrivals, InfiniteBurstinessIsAConstantGap) {

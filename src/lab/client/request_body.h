@@ -20,7 +20,7 @@ struct BodyOptions {
     Backend backend = Backend::kOpenai;
     std::string model;  // as the server calls it
     PromptFormat format = PromptFormat::kText;
-    Sampling sampling;
+    Sampling sampling = {};
     bool stream = true;
     StreamUsage usage = StreamUsage::kFinal;
     bool min_tokens = true;         // together with ignore_eos

