@@ -85,8 +85,8 @@ Result<Done> RankGroup::wait_round(RankId me, CollectiveName name, std::uint32_t
 Result<Done> RankGroup::all_gather(RankId me, CollectiveName name, std::span<const std::int64_t> mine,
                                    std::span<std::int64_t> all) {
     MM_CHECK(all.size() == mine.size() * static_cast<std::size_t>(num_ranks_), name.text, all.size(), mine.size());
-    // Two buffers make one barrier enough: a rank writes this one again two rounds later, and it cannot get there before
-    // everybody has entered the round between, that is, has finished reading here.
+    // Two buffers make one barrier enough: a rank writes this one again two rounds later, and it cannot get there
+    // before everybody has entered the round between, that is, has finished reading here.
     const std::size_t parity = (round_.load(std::memory_order_acquire) >> 1) & 1;
     members_[static_cast<std::size_t>(raw(me))].sent[parity].assign(mine.begin(), mine.end());
     MM_TRY_DONE(barrier(me, name));

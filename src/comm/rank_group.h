@@ -1,4 +1,4 @@
-// The ranks of one process, as threads that meet in named collectives. It knows how they wait for each other, not what for.
+// The ranks of one process, as threads that meet in named collectives. It knows how they wait, not what for.
 #pragma once
 
 #include <array>
@@ -32,13 +32,13 @@ struct CollectiveName {
 
 struct RankGroupOptions {
     std::int64_t timeout_ms = 60000;  // of one collective
-    std::int32_t spin_iterations =
-        -1;  // polls before a waiting rank sleeps; -1 = many when every rank can have a core, else few
+    // Polls before a waiting rank sleeps; -1 = many when every rank can have a core of its own, else few.
+    std::int32_t spin_iterations = -1;
 };
 
 // All ranks call the same collectives in the same order. A wait ends in one of four ways: everybody came; the time-out,
-// whose error names the missing ranks and where each was last seen; ranks in different collectives, named likewise; poison.
-// Each of the last three poisons the group, so every later or concurrent wait of any rank returns an error too.
+// whose error names the missing ranks and where each was last seen; ranks in different collectives, named likewise;
+// poison. Each of the last three poisons the group, so every later or concurrent wait of any rank returns an error too.
 class RankGroup {
   public:
     // `num_ranks` in [1, kMaxRanks]
@@ -68,8 +68,8 @@ class RankGroup {
     // The error that poisoned the group, with the rank that raised it in the text.
     std::optional<Error> failure() const;
 
-    // The wake-up event of paused ranks, counted in waves. A rank reads wake_wave() before it looks for work; wait_wake(w)
-    // then returns as soon as a wake() later than wave w has happened, also if it happened before the call.
+    // The wake-up event of paused ranks, counted in waves. A rank reads wake_wave() before it looks for work;
+    // wait_wake(w) then returns as soon as a wake() later than wave w has happened, even before the call.
     //
     // Error  kUnavailable: the group is poisoned. There is no time-out: a pause may last for ever.
     std::uint32_t wake_wave() const { return wake_wave_.load(std::memory_order_acquire); }

@@ -37,8 +37,8 @@ class SymmetricHeap {
     SymmetricHeap(const SymmetricHeap&) = delete;
     SymmetricHeap& operator=(const SymmetricHeap&) = delete;
 
-    // Collective: every rank gives the same `bytes` >= 0 and gets the same table. Blocks are 64-byte aligned, zero, and live
-    // as long as the heap.
+    // Collective: every rank gives the same `bytes` >= 0 and gets the same table. Blocks are 64-byte aligned, zero, and
+    // live as long as the heap.
     //
     // Error  kInternal: sizes differ between ranks (all are named); kResourceExhausted: no memory; else as all_gather
     // Thread the calling rank's

@@ -11,7 +11,17 @@ enum class Profile : std::uint8_t {
     kDs,  // released numerics: FP8 activations, bfloat16 streams
 };
 
-enum class MoeBackend : std::uint8_t { kReference, kStandard };
+enum class MoeBackend : std::uint8_t {
+    kReference,  // every rank sees every row: slow and obvious, the oracle of the others
+    kStandard,   // separate stages: dispatch, grouped products, combine
+    kMegaMoe1,   // fused, phase by phase
+    kMegaMoe2,   // fused, exchange and products overlap
+};
+
+inline const char* name(MoeBackend backend) {
+    constexpr const char* kNames[] = {"reference", "standard", "megamoe 1", "megamoe 2"};
+    return kNames[static_cast<int>(backend)];
+}
 
 struct EngineConfig {
     Profile profile = Profile::kDs;

@@ -1,4 +1,5 @@
-// The sizes and constants of one V4 model, as its config.json states them. Plain data: parsed, checked once, then read-only.
+// The sizes and constants of one V4 model, as its config.json states them. Plain data: parsed, checked once, then
+// read-only.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +76,8 @@ struct ModelGeometry {
 // rope_parameters, mlp_layer_types, partial_rotary_factor). Where both stand, the released spelling wins.
 //
 // Error kInvalidArgument: not JSON; a field is missing or has the wrong type; a value is outside what the family allows
-//       (ratio 1..3, heads not divisible by o_groups, top_k > experts, index_dim no power of two, ...). All problems at once.
+//       (ratio 1..3, heads not divisible by o_groups, top_k > experts, index_dim no power of two, ...). All problems at
+//       once.
 // Spec  model spec, 1.2 and 1.3
 [[nodiscard]] Result<ModelGeometry> parse_model_geometry(std::string_view config_json);
 

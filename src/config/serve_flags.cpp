@@ -362,6 +362,13 @@ std::string help_text() {
             text += fmt::format("  {}\n      {}{}\n", names, flag.help, shown ? fmt::format(" [{}]", value) : "");
         }
     }
+    text += "\nFlags of SGLang and vLLM\n";
+    for (const ForeignFlag& flag : foreign_flags()) {
+        const bool any = flag.accepted == std::vector<std::string>{"*"};
+        text += fmt::format("  --{}{}\n      {}: {}\n", flag.name,
+                            flag.accepted.empty() || any ? "" : fmt::format(" {}", fmt::join(flag.accepted, "|")),
+                            flag.accepted.empty() ? "refused" : "no effect", flag.reason);
+    }
     return text;
 }
 

@@ -8,8 +8,8 @@
 
 namespace megamoe::engine {
 
-// What part of their remaining tokens running requests are expected to need. Starts low enough to fill the cache, sinks while
-// decoding goes well and is corrected by every retraction.
+// What part of their remaining tokens running requests are expected to need. Starts low enough to fill the cache, sinks
+// while decoding goes well and is corrected by every retraction.
 // Spec  serving spec, 4.4
 class NewTokenRatio {
   public:
@@ -37,8 +37,8 @@ class ExtendBudget {
     // Rows for the next chunk of the partly prefilled request; 0 = it waits in this pass and keeps what it holds.
     std::int32_t grant_chunk(const LiveRequest& request);
 
-    // Rows for a request that holds nothing yet; 0 = it has to wait, and so has everybody behind it. When `alone`, no other
-    // request holds cache: then it gets what physically fits, whatever it may need later, and never 0.
+    // Rows for a request that holds nothing yet; 0 = it has to wait, and so has everybody behind it. When `alone`, no
+    // other request holds cache: then it gets what physically fits, whatever it may need later, and never 0.
     std::int32_t grant_new(const LiveRequest& request, bool alone);
 
     std::int32_t rows_left() const { return rows_left_; }

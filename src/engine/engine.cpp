@@ -67,8 +67,8 @@ Result<Done> Engine::State::serve(const comm::RankContext& context) {
     return result;
 }
 
-// Ends the others' waits and returns the failure of the whole group. Comes before any client hears of it, so that who does
-// finds the engine failed.
+// Ends the others' waits and returns the failure of the whole group. Comes before any client hears of it, so that who
+// does finds the engine failed.
 Error Engine::State::fail(const comm::RankContext& context, const Error& why) {
     group.poison(context.rank, why);
     return *group.failure();

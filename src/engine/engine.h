@@ -34,8 +34,8 @@ struct RankStats {
 
 class Engine {
   public:
-    // Plans memory, checks it against what is free, allocates, starts the rank threads and runs one request through every
-    // rank; ready when it returns. The second form takes any model behind the port.
+    // Plans memory, checks it against what is free, allocates, starts the rank threads and runs one request through
+    // every rank; ready when it returns. The second form takes any model behind the port.
     //
     // Error kInvalidArgument: a setting; kResourceExhausted: the memory plan does not fit (the plan is in the text);
     //       kUnavailable: a rank failed, with its reason
@@ -45,10 +45,11 @@ class Engine {
                                                                std::shared_ptr<const ForwardFactory> factory);
     ~Engine();  // shutdown(0)
 
-    // Without routed_rank it goes to the rank with the fewest prompt tokens. The sink may be called before submit() returns.
+    // Without routed_rank it goes to the rank with the fewest prompt tokens. The sink may be called before it returns.
     //
-    // Error kInvalidArgument: prompt empty, too long for the context (both lengths named) or for a rank's cache, an id outside
-    //       the vocabulary, sampling values, an id in use; kResourceExhausted: queue full; kUnavailable: draining or failed
+    // Error kInvalidArgument: prompt empty, too long for the context (both lengths named) or for a rank's cache, an id
+    //       outside the vocabulary, sampling values, an id in use; kResourceExhausted: queue full; kUnavailable:
+    //       draining or failed
     // Thread  any
     [[nodiscard]] Result<Done> submit(Request request, UpdateSink sink);
 

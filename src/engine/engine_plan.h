@@ -1,4 +1,4 @@
-// What an engine's configuration comes to on each rank: sizes, policy and memory. Pure; computed before anything is allocated.
+// What an engine's configuration comes to on each rank: sizes, policy and memory, before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct EnginePlan {
 
 // Derives per-rank values from global ones and sizes the pools. `available_bytes` is the free memory, -1 when unknown.
 //
-// Error kInvalidArgument: a setting out of range, or that the model's sizes do not allow; kResourceExhausted: the plan needs
-//       more than is available (the plan is in the text)
+// Error kInvalidArgument: a setting out of range, or that the model's sizes do not allow; kResourceExhausted: the plan
+//       needs more than is available (the plan is in the text)
 // Spec  serving spec, 4.1, 5.2
 [[nodiscard]] Result<EnginePlan> make_engine_plan(const EngineConfig& config, const ForwardFactory& factory,
                                                   std::int64_t available_bytes);

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <latch>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,7 +15,6 @@
 #include <thread>
 #include <vector>
 
-#include "engine/engine_plan.h"
 #include "engine/testing.h"
 
 namespace megamoe::engine {
@@ -25,8 +23,6 @@ namespace {
 using testing::Answer;
 using testing::expected_answer;
 using testing::FakeFactory;
-
-constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
 EngineConfig small_config(std::int32_t num_ranks) {
     EngineConfig config;
@@ -92,10 +88,6 @@ class Ears {
         changed_.wait(lock, [&] { return heard_[raw(id)].over; });
         return heard_[raw(id)];
     }
-    void wait_tokens(RequestId id, std::size_t count) {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return heard_[raw(id)].answer.tokens.size() >= count || heard_[raw(id)].over; });
-    }
 
   private:
     std::mutex mutex_;
@@ -110,10 +102,17 @@ class Gate {
         return [this](RankId rank, const step::StepPlan& plan) -> Result<Done> {
             if (raw(rank) == 0 && plan.phase == step::Phase::kDecode) {
                 std::unique_lock lock(mutex_);
+                held_ = true;
+                changed_.notify_all();
                 changed_.wait(lock, [this] { return open_; });
             }
             return Done{};
         };
+    }
+    // Returns while a decode step is in flight.
+    void wait_held() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return held_; });
     }
     void open() {
         const std::lock_guard lock(mutex_);
@@ -125,6 +124,7 @@ class Gate {
     std::mutex mutex_;
     std::condition_variable changed_;
     bool open_ = false;
+    bool held_ = false;
 };
 
 class EngineRanks : public ::testing::TestWithParam<std::int32_t> {};
@@ -225,7 +225,7 @@ TEST(Engine, AnAbortEndsARunningRequestAfterTheStepInFlight) {
     Ears ears;
     const RequestId id{1};
     ASSERT_TRUE(engine->submit(make_request(1, 3, 100), ears.sink(id)));
-    ears.wait_tokens(id, 1);  // prefill is done; the first decode step is held
+    gate.wait_held();
 
     engine->abort(id);
     engine->abort(id);
@@ -376,7 +376,7 @@ TEST(Engine, ARankThatFailsWithRequestsWaitingEverywhereLeavesNoneWithoutAnAnswe
     for (std::uint64_t id = 1; id <= 20; ++id) {  // running, waiting, and still in the box
         ASSERT_TRUE(engine->submit(make_request(id, 5, 50), ears.sink(RequestId{id})));
     }
-    ears.wait_tokens(RequestId{1}, 1);
+    gate.wait_held();
 
     fail = true;
     gate.open();
@@ -444,7 +444,7 @@ TEST(Engine, ShutdownWithoutPatienceAbortsWhatIsLeft) {
     for (std::uint64_t id = 1; id <= 20; ++id) {
         ASSERT_TRUE(engine->submit(make_request(id, 5, 100), ears.sink(RequestId{id})));
     }
-    ears.wait_tokens(RequestId{1}, 1);
+    gate.wait_held();
 
     std::thread stopper([&] { engine->shutdown(0); });
     gate.open();
@@ -453,102 +453,6 @@ TEST(Engine, ShutdownWithoutPatienceAbortsWhatIsLeft) {
     for (std::uint64_t id = 1; id <= 20; ++id) {
         EXPECT_NE(ears.wait(RequestId{id}).answer.finish, FinishReason::kNone);
     }
-}
-
-TEST(EnginePlan, DividesGlobalSettingsAmongRanks) {
-    EngineConfig config = small_config(4);
-    config.max_running_requests = 22;
-    config.chunked_prefill_size = 100;
-    const FakeFactory factory;
-
-    const EnginePlan plan = make_engine_plan(config, factory, kGiB).take();
-
-    EXPECT_EQ(plan.scheduler.max_running, 5);
-    EXPECT_EQ(plan.scheduler.max_prefill_rows, 25);
-    EXPECT_EQ(plan.policy.max_tokens_per_rank, 32);
-    EXPECT_EQ(plan.pools.token_capacity, 400);
-    EXPECT_EQ(plan.pools.sizes.state_slots, 6);
-    EXPECT_NE(to_string(plan).find("5 running requests, 25 prefill rows a step, 32 rows at most"), std::string::npos);
-}
-
-TEST(EnginePlan, SpendsTheGivenFractionOfFreeMemoryOnTheCache) {
-    EngineConfig config = small_config(2);
-    config.max_total_tokens = 0;
-    config.context_length = 100'000;
-    config.max_running_requests = 2000;
-    config.mem_fraction = 0.25;
-    const FakeFactory factory;
-    constexpr std::int64_t kFree = 64 << 20;
-
-    const EnginePlan plan = make_engine_plan(config, factory, kFree).take();
-
-    const std::int64_t cache = plan.pools.total_bytes() * 2;
-    EXPECT_LE(cache, kFree / 4);
-    EXPECT_GT(cache, kFree / 5);
-    EXPECT_LE(plan.total_bytes(), kFree);
-}
-
-TEST(EnginePlan, RefusesMoreThanIsFreeAndShowsThePlan) {
-    EngineConfig config = small_config(2);
-    config.max_total_tokens = 10'000'000;
-    config.context_length = 100'000;
-    config.max_running_requests = 200;
-    const FakeFactory factory;
-
-    const auto plan = make_engine_plan(config, factory, 1 << 20);
-
-    ASSERT_FALSE(plan);
-    EXPECT_EQ(plan.error().code, Errc::kResourceExhausted);
-    EXPECT_NE(plan.error().what.find("but 1.00 MiB are free"), std::string::npos) << plan.error().what;
-    EXPECT_NE(plan.error().what.find("token pages"), std::string::npos);
-}
-
-TEST(EnginePlan, RefusesSettingsOutOfRange) {
-    const FakeFactory factory;
-    const auto refused = [&](auto change) {
-        EngineConfig config = small_config(2);
-        change(config);
-        const auto plan = make_engine_plan(config, factory, kGiB);
-        return !plan && plan.error().code == Errc::kInvalidArgument;
-    };
-
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.num_ranks = 0; }));
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.num_ranks = 65; }));
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.chunked_prefill_size = 0; }));
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.max_running_requests = 0; }));
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.context_length = 200'000; }));
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.page_size = 12; }));
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.max_total_tokens = -1; }));
-    EXPECT_TRUE(refused([](EngineConfig& c) { c.max_total_tokens = 0, c.mem_fraction = 0; }));
-}
-
-TEST(CheckSampling, RefusesEachFieldOutsideItsRangeByName) {
-    const auto refusal = [](auto change) {
-        SamplingParams params;
-        change(params);
-        const auto result = check_sampling(params, 40);
-        return result ? std::string() : result.error().what;
-    };
-
-    EXPECT_EQ(refusal([](SamplingParams&) {}), "");
-    EXPECT_EQ(refusal([](SamplingParams& p) { p.top_p = 0; }), "top_p is 0, must be above 0 and at most 1");
-    EXPECT_EQ(refusal([](SamplingParams& p) { p.top_k = 0; }), "top_k is 0, must be -1 or at least 1");
-    EXPECT_EQ(refusal([](SamplingParams& p) { p.min_p = 1.5F; }), "min_p is 1.5, must be from 0 to 1");
-    EXPECT_EQ(refusal([](SamplingParams& p) { p.min_tokens = 17; }),
-              "min_tokens is 17, must be from 0 to max_tokens (16)");
-    EXPECT_EQ(refusal([](SamplingParams& p) { p.stop_token_ids = {40}; }),
-              "stop_token_ids names token 40, the vocabulary has ids 0 to 39");
-    for (const auto field :
-         {&SamplingParams::temperature, &SamplingParams::top_p, &SamplingParams::min_p,
-          &SamplingParams::repetition_penalty, &SamplingParams::presence_penalty, &SamplingParams::frequency_penalty}) {
-        EXPECT_NE(refusal([&](SamplingParams& p) { p.*field = std::numeric_limits<float>::quiet_NaN(); }), "");
-        EXPECT_NE(refusal([&](SamplingParams& p) { p.*field = -2.5F; }), "");
-    }
-    for (const std::int32_t max_tokens : {0, -1}) {
-        EXPECT_NE(refusal([&](SamplingParams& p) { p.max_tokens = max_tokens; }), "");
-    }
-    EXPECT_NE(refusal([](SamplingParams& p) { p.logit_bias = {{0, 101.0F}}; }), "");
-    EXPECT_NE(refusal([](SamplingParams& p) { p.num_logprobs = -2; }), "");
 }
 
 }  // namespace

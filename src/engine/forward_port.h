@@ -1,4 +1,4 @@
-// What the engine needs from a model: one forward over a rank's rows. The step loop and its tests know nothing else of it.
+// What the engine needs from a model: one forward over a rank's rows. The step loop knows nothing else of it.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class ForwardPort {
   public:
     virtual ~ForwardPort() = default;
 
-    // Runs one step; every rank calls it with the same plan. The segments' tokens sum to plan.run[rank]. An idle rank passes
-    // one dummy segment (token 0 at position 0 of the dummy sequence): it takes part in every collective, but its row
-    // (>= plan.real[rank]) reaches no expert and no live page.
+    // Runs one step; every rank calls it with the same plan. The segments' tokens sum to plan.run[rank]. An idle rank
+    // passes one dummy segment (token 0 at position 0 of the dummy sequence): it takes part in every collective, but
+    // its row (>= plan.real[rank]) reaches no expert and no live page.
     //
     // Out   logits [plan.logit[rank], vocab_size]: one row a segment that wants them, in order
     // Error anything: fatal for the whole engine

@@ -116,7 +116,7 @@ class Simulation {
     const Heard& heard(RequestId id) { return heard_[raw(id)]; }
     RankStats stats(std::int32_t rank) { return box(rank).stats(); }
     const std::string& fault() const { return fault_; }
-    std::int64_t capacity() const { return (std::min(shape_.token_pages, 1 << 20) - 1) * 8; }
+    std::int64_t capacity() const { return (shape_.token_pages - 1) * 8; }
 
   private:
     struct Place {
@@ -276,6 +276,39 @@ TEST_P(RankProperty, EveryRequestEndsOnceWithItsOwnTokensWhateverTheSchedule) {
         RC_CLASSIFY(retractions > 0, "with retractions");
         RC_CLASSIFY(shape.num_ranks > 1, "several ranks");
     }));
+}
+
+TEST(Rank, AnIdleRankTakesPartInEveryStep) {
+    Simulation sim({.num_ranks = 2});
+    sim.submit(0, make_request(1, 5, 4));
+
+    ASSERT_TRUE(sim.finish()) << sim.fault();
+
+    EXPECT_EQ(sim.heard(RequestId{1}).answer.tokens, expected_answer(make_request(1, 5, 4)).tokens);
+    const RankStats busy = sim.stats(0);
+    EXPECT_EQ(busy.extend_steps, 1);
+    EXPECT_EQ(sim.stats(1).idle_steps, busy.extend_steps + busy.decode_steps);
+}
+
+TEST(Rank, ADecodeThatWaitsForAnotherRanksPrefillGoesOnWhereItWas) {
+    Simulation sim({.num_ranks = 2, .chunk = 5});
+    const Request decoding = make_request(1, 5, 30);
+    sim.submit(0, decoding);
+    ASSERT_TRUE(sim.step());
+    ASSERT_TRUE(sim.step());
+    sim.submit(1, make_request(2, 25, 2));
+
+    for (int chunk = 0; chunk < 5; ++chunk) {
+        const auto plan = sim.step();
+        ASSERT_TRUE(plan) << sim.fault();
+        EXPECT_EQ(plan->phase, step::Phase::kExtend);
+        EXPECT_EQ(plan->real[0], 0);
+        EXPECT_EQ(plan->run[0], 1);
+    }
+    ASSERT_TRUE(sim.finish()) << sim.fault();
+
+    EXPECT_EQ(sim.stats(0).idle_steps, 5);
+    EXPECT_EQ(sim.heard(RequestId{1}).answer.tokens, expected_answer(decoding).tokens);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chunks, RankProperty, ::testing::Values(1, 3, 5, 17, 100));

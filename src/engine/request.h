@@ -1,4 +1,4 @@
-// What a client asks of the engine and what it gets back, as plain data. Text, JSON and HTTP are the front end's business.
+// What a client asks of the engine and what it gets back, as plain data. Text, JSON and HTTP are the front end's.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which requests of one rank run in the next step, and what becomes of them after it. A state machine without clock, thread or
-// I/O: what happened goes in, decisions and updates come out.
+// Which requests of one rank run in the next step, and what becomes of them after it. A state machine without clock,
+// thread or I/O: what happened goes in, decisions and updates come out.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,18 @@ struct SchedulerConfig {
     double conservativeness = 1;  // scales how much of its max_tokens a request is expected to use
 };
 
-// Requests wait (first come, first served), are prefilled in chunks (at most one is partly prefilled at a time), run, and end.
-// When the cache runs out, those with the least output go back to the front of the queue and are prefilled again later.
+// Requests wait (first come, first served), are prefilled in chunks (at most one is partly prefilled at a time), run,
+// and end. When the cache runs out, those with the least output go back to the front of the queue and are prefilled
+// again later.
 //
-// One step is propose(), then prepare() and commit() if the agreed plan lets this rank run; else nothing: the next propose()
-// starts anew. No page is taken before prepare(), and lengths change in commit() only.
+// One step is propose(), then prepare() and commit() if the agreed plan lets this rank run; else nothing: the next
+// propose() starts anew. No page is taken before prepare(), and lengths change in commit() only.
 // Spec  serving spec, 1.5, 2.5, 4, 9.5, 9.6
 class Scheduler {
   public:
     Scheduler(const SchedulerConfig& config, kv::Pools& pools);
 
-    // COLLECT, between steps only. `request` passed the engine's checks: its prompt and one more token fit an empty cache.
+    // COLLECT, between steps only. `request` passed the engine's checks: its prompt fits an empty cache.
     void add(Request request, std::uint64_t seed);
     void abort(RequestId id);  // unknown ids are ignored
 

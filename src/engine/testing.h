@@ -1,5 +1,5 @@
-// For tests: a model whose next token is a hash of the whole token history, read back from the caches. A token that the engine
-// loses, repeats or puts at a wrong position, and a page that two requests share, change or break the answer.
+// For tests: a model whose next token is a hash of the whole token history, read back from the caches. A token that the
+// engine loses, repeats or puts at a wrong position, and a page that two requests share, change or break the answer.
 #pragma once
 
 #include <fmt/format.h>

@@ -79,11 +79,16 @@ TEST_F(ServerGeneration, AStreamCanCarryTheUsageInEachEvent) {
 }
 
 TEST_F(ServerGeneration, AStopStringEndsTheEnginesRequest) {
-    start_running();
+    start();
+    TestClient client = connect();
+    client.post("/v1/completions", R"({"prompt":"one two three","max_tokens":400,"stop":["three"]})");
+    const std::size_t prompt_tokens = backend_.wait_submitted(1)[0].prompt.size();
 
-    const json answer =
-        body_of(post("/v1/completions", R"({"prompt":"one two three","max_tokens":400,"stop":["three"]})"));
+    for (std::size_t i = 0; i < prompt_tokens; ++i) {
+        backend_.step();
+    }
 
+    const json answer = body_of(client.receive());
     EXPECT_EQ(answer["choices"][0]["text"], "one two ");
     EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
     EXPECT_EQ(answer["choices"][0]["matched_stop"], "three");

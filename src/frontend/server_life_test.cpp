@@ -194,8 +194,8 @@ TEST_F(ServerLife, ASignalDrainsAndASecondOneCutsShort) {
     TestClient watcher = connect();
 
     Result<Done> ended = invalid("still running");
-    std::thread running([&] { ended = server_->run_until_signal(); });
     const auto old = std::signal(SIGTERM, SIG_IGN);  // until the server listens to it
+    std::thread running([&] { ended = server_->run_until_signal(); });
     Reply health;
     do {
         ::raise(SIGTERM);

@@ -34,8 +34,11 @@ SignalWaiter::SignalWaiter() : state_(std::make_unique<State>()) {
 SignalWaiter::~SignalWaiter() = default;
 
 SignalWaiter::Wake SignalWaiter::wait(std::int64_t timeout_ms) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
     state_->wake = Wake::kTimeout;
-    state_->io.run_one_for(std::chrono::milliseconds(timeout_ms));
+    // Arrivals in the signal pipe count as handlers of their own, so one is not yet news.
+    while (state_->wake == Wake::kTimeout && state_->io.run_one_until(deadline) > 0) {
+    }
     return state_->wake;
 }
 

@@ -11,7 +11,7 @@ namespace megamoe::kv {
 
 class PageTable;
 
-// Page 0 is reserved for dummy rows and never handed out. A page returned twice, or one that was never handed out, aborts.
+// Page 0 is reserved for dummy rows and never handed out. Returning a page twice, or one never handed out, aborts.
 // Thread  one
 class PageAllocator {
   public:
@@ -25,8 +25,8 @@ class PageAllocator {
     std::int32_t num_free() const { return static_cast<std::int32_t>(free_.size()); }
     std::int32_t num_held() const { return usable() - num_free(); }
 
-    // The leak check; can be run any time: free + held == usable, the free list names each page at most once, never page 0
-    // and never an owned one. `held` is what the callers believe they own, all tables together.
+    // The leak check; can be run any time: free + held == usable, the free list names each page at most once, never
+    // page 0 and never an owned one. `held` is what the callers believe they own, all tables together.
     // Error kInternal with the first contradiction
     // Spec  serving spec, 5.6 (level 3)
     [[nodiscard]] Result<Done> census(std::span<const PageTable* const> held) const;

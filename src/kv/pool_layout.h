@@ -1,11 +1,11 @@
 // Where each layer's rows lie inside a page of each pool group, and what a page costs.
 //
 // Three groups a rank:
-//   token   one page = page_size tokens of history: per CSA layer page_size/4 entries [D] and page_size/4 indexer keys [J],
-//           per HCA layer page_size/r entries [D]; cache values
+//   token   one page = page_size tokens of history: per CSA layer page_size/4 entries [D] and page_size/4 indexer keys
+//           [J], per HCA layer page_size/r entries [D]; cache values
 //   window  one page = page_size tokens of every layer's k_t [D]; cache values; given back behind the window
-//   state   one slot a request: per CSA layer a ring of 8 rows [2*2*D] for the attention compressor and 8 rows [2*2*J] for
-//           the indexer's, per HCA layer a ring of r rows [2*D]; float32; row of position t is t mod ring
+//   state   one slot a request: per CSA layer a ring of 8 rows [2*2*D] for the attention compressor and 8 rows [2*2*J]
+//           for the indexer's, per HCA layer a ring of r rows [2*D]; float32; row of position t is t mod ring
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,8 @@ struct PoolLayout {
     std::int32_t window_pages_of(std::int32_t start, std::int32_t end) const;
 };
 
-// Error kInvalidArgument: page_size is not a positive multiple of every ratio (the ratio is named); value_bytes not 2 or 4
+// Error kInvalidArgument: page_size is not a positive multiple of every ratio (the ratio is named); value_bytes
+//       is neither 2 nor 4
 // Spec  model spec, 4.1; serving spec, 6
 [[nodiscard]] Result<PoolLayout> make_layout(const ModelGeometry& geometry, std::int32_t page_size,
                                              std::int32_t value_bytes);

@@ -27,9 +27,9 @@ struct PoolPlan {
     std::int64_t token_capacity = 0;  // tokens that requests can own, all together
 };
 
-// States are fixed by max_running. The window group gets what max_running requests in decode plus one full step of prefill
-// can own at most, but no more pages than the token group, since a window page never stands without its token page. The
-// token group gets the rest, up to max_running full contexts.
+// States are fixed by max_running. The window group gets what max_running requests in decode plus one full step of
+// prefill can own at most, but no more pages than the token group, since a window page never stands without its token
+// page. The token group gets the rest, up to max_running full contexts.
 //
 // Error kResourceExhausted: not even one request of the shortest kind fits (bytes needed and given are named)
 // Spec  serving spec, 5.2 and 6.3

@@ -21,9 +21,9 @@ struct PoolSizes {
     friend bool operator==(const PoolSizes&, const PoolSizes&) = default;
 };
 
-// Rows are addressed by (layer, page, place in the page) or, shorter, by (layer, sequence, position). Memory starts as zeros
-// and is touched lazily. A page or state slot that was owned before keeps its old content: the forward reads no row that the
-// same sequence has not written.
+// Rows are addressed by (layer, page, place in the page) or, shorter, by (layer, sequence, position). Memory starts as
+// zeros and is touched lazily. A page or state slot that was owned before keeps its old content: the forward reads no
+// row that the same sequence has not written.
 //
 // Thread  the rank's own; its compute threads may read and write rows during a forward
 class Pools {

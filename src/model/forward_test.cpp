@@ -63,19 +63,19 @@ TEST_P(ForwardByProfile, ChunksOfAnyFixedSizeGiveTheBitsOfOnePrefill) {
 
 TEST_P(ForwardByProfile, RandomChunksGiveTheBitsOfOnePrefill) {
     const auto engine = solo({.profile = GetParam()});
-    rc::check("any split", [&] {
+    EXPECT_TRUE(rc::check("any split", [&] {
         const auto length = *rc::gen::inRange<std::size_t>(1, kLength);
         const Ids tokens = random_tokens(engine->geometry(), length, *rc::gen::arbitrary<std::uint32_t>());
         const auto sizes =
             *rc::gen::nonEmpty(rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(1, 40)));
 
         RC_ASSERT(same_bits(feed(*engine, tokens, sizes), feed(*engine, tokens, {length})));
-    });
+    }));
 }
 
 TEST_P(ForwardByProfile, NeighboursInTheBatchDoNotMoveABit) {
     const auto engine = solo({.profile = GetParam()});
-    rc::check("three sequences together = each alone", [&] {
+    EXPECT_TRUE(rc::check("three sequences together = each alone", [&] {
         std::vector<Ids> texts;
         std::vector<Floats> alone;
         for (int i = 0; i < 3; ++i) {
@@ -99,7 +99,7 @@ TEST_P(ForwardByProfile, NeighboursInTheBatchDoNotMoveABit) {
             want.insert(want.end(), one.begin(), one.end());
         }
         RC_ASSERT(same_bits(together, want));
-    });
+    }));
 }
 
 TEST_P(ForwardByProfile, BackendsAndThreadCountsGiveTheSameBits) {

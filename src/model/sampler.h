@@ -30,12 +30,12 @@ struct Sampled {
     std::vector<TokenLogprob> top{};  // the num_logprobs best, best first
 };
 
-// Order of work: NaN check; frequency and presence, then repetition penalties; min_tokens mask; logit_bias; then either the
-// largest logit (greedy: temperature below 1e-6 or top_k 1), or: divide by temperature, softmax, top_k, top_p and min_p
-// jointly on that distribution, draw. Equal values: the lower token id wins.
+// Order of work: NaN check; frequency and presence, then repetition penalties; min_tokens mask; logit_bias; then either
+// the largest logit (greedy: temperature below 1e-6 or top_k 1), or: divide by temperature, softmax, top_k, top_p and
+// min_p jointly on that distribution, draw. Equal values: the lower token id wins.
 //
-// Logprobs are the log-softmax after temperature and before the filters; of a greedy row, that of the model's own logits.
-// The draw adds Gumbel noise from a counter, hash(seed, position, token), so it depends on nothing else.
+// Logprobs are the log-softmax after temperature and before the filters; of a greedy row, that of the model's own
+// logits. The draw adds Gumbel noise from a counter, hash(seed, position, token), so it depends on nothing else.
 //
 // Not a pure function in form only: the object holds scratch memory.
 class Sampler {

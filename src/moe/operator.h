@@ -54,12 +54,20 @@ class Operator {
     virtual std::string_view name() const = 0;
 };
 
+// What only the fused backends take.
+struct MegaOptions {
+    std::int64_t timeout_ms = 30000;  // of one wait for a peer; 0 = never
+    std::uint32_t first_epoch = 1;    // number of the first launch; not 0
+};
+
 // Bytes of symmetric heap that one rank's block holds; pure.
 std::int64_t heap_bytes(MoeBackend backend, const OperatorConfig& config, std::int32_t num_ranks);
 
 // Collective: every rank creates its own with the same config. `workers` are the rank's compute threads.
-// Error kInvalidArgument: ranks do not divide the experts, max_rows < 1; or as SymmetricHeap::allocate
+// Error kInvalidArgument: ranks do not divide the experts, top_k or max_rows out of range, a value that differs between
+//       ranks (name, both values, both ranks); or as SymmetricHeap::allocate
 [[nodiscard]] Result<std::unique_ptr<Operator>> make_operator(MoeBackend backend, const OperatorConfig& config,
-                                                              const comm::RankContext& context, Workers& workers);
+                                                              const comm::RankContext& context, Workers& workers,
+                                                              const MegaOptions& mega = {});
 
 }  // namespace megamoe::moe

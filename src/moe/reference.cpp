@@ -38,7 +38,7 @@ void ReferenceOperator::publish(const Input& input) {
     std::memcpy(mine + a.ids, input.expert_id, choices);
     std::memcpy(mine + a.weights, input.weight, choices);
     for (std::int64_t row = 0; row < input.rows; ++row) {
-        write_wire(config_.math, quantised_.data() + row * config_.math.hidden,
+        write_wire(config_.math, quantised_.data() + row * config_.math.hidden, config_.math.hidden,
                    mine + row * wire_row_bytes(config_.math));
     }
 }
@@ -58,7 +58,8 @@ void ReferenceOperator::compute_for(RankId owner, std::int32_t rows, const Layer
             read_wire(config_.math, theirs + row * wire_row_bytes(config_.math), row_in_.data());
             run_expert(config_.math, workers_, experts.routed[static_cast<std::size_t>(ids[choice])], row_in_.data(),
                        weights + choice, 1, row_out_.data());
-            write_wire(config_.math, row_out_.data(), combine_row(config_, theirs + a.combine, row, k));
+            write_wire(config_.math, row_out_.data(), config_.math.hidden,
+                       combine_row(config_, theirs + a.combine, row, k));
         }
     }
 }

@@ -62,7 +62,7 @@ void StandardOperator::dispatch(const Input& input) {
             std::memcpy(base + r.ids + count * static_cast<std::int64_t>(choice_bytes), ids, choice_bytes);
             std::memcpy(base + r.weights + count * static_cast<std::int64_t>(choice_bytes),
                         input.weight + std::int64_t{token} * config_.top_k, choice_bytes);
-            write_wire(config_.math, quantised_.data() + std::int64_t{token} * config_.math.hidden,
+            write_wire(config_.math, quantised_.data() + std::int64_t{token} * config_.math.hidden, config_.math.hidden,
                        base + r.rows + count * row_bytes);
             ++count;
         }
@@ -118,7 +118,7 @@ void StandardOperator::run_batch(const PackedExpert& expert, Workers& workers, B
     for (std::size_t i = 0; i < n; ++i) {
         const Task& t = batch.tasks[i];
         std::byte* area = block_.at(RankId{t.source}) + context_.size * r.bytes;
-        write_wire(config_.math, batch.out.data() + static_cast<std::int64_t>(i) * h,
+        write_wire(config_.math, batch.out.data() + static_cast<std::int64_t>(i) * h, config_.math.hidden,
                    combine_row(config_, area, t.token, t.k));
     }
 }

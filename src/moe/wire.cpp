@@ -13,13 +13,13 @@ std::int64_t wire_row_bytes(const ExpertMath& math) {
     return std::int64_t{math.hidden} * (math.ds() ? 2 : 4);
 }
 
-void write_wire(const ExpertMath& math, const float* row, std::byte* to) {
+void write_wire(const ExpertMath& math, const float* row, std::int32_t count, std::byte* to) {
     if (!math.ds()) {
-        std::memcpy(to, row, sizeof(float) * static_cast<std::size_t>(math.hidden));
+        std::memcpy(to, row, sizeof(float) * static_cast<std::size_t>(count));
         return;
     }
     auto* codes = reinterpret_cast<std::uint16_t*>(to);
-    for (std::int32_t i = 0; i < math.hidden; ++i) {
+    for (std::int32_t i = 0; i < count; ++i) {
         codes[i] = ops::to_bf16(row[i]);
     }
 }

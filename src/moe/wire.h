@@ -9,7 +9,8 @@
 namespace megamoe::moe {
 
 std::int64_t wire_row_bytes(const ExpertMath& math);
-void write_wire(const ExpertMath& math, const float* row, std::byte* to);
+// `count` values of a row, or of a part of one.
+void write_wire(const ExpertMath& math, const float* row, std::int32_t count, std::byte* to);
 void read_wire(const ExpertMath& math, const std::byte* from, float* row);
 
 inline std::int64_t align64(std::int64_t bytes) {

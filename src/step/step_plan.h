@@ -76,8 +76,8 @@ struct StepPolicy {
     ExtendBucket extend_bucket = ExtendBucket::kPow2;
 };
 
-// Vectors are always full length and indexed by rank; entries at and past num_ranks are 0. Each consumer says which it takes:
-// attention and load recording `real`, MoE and collective sizes `run`, the head `logit`.
+// Vectors are always full length and indexed by rank; entries at and past num_ranks are 0. Each consumer says which it
+// takes: attention and load recording `real`, MoE and collective sizes `run`, the head `logit`.
 // Spec  serving spec, 1.6 and 2.3
 struct StepPlan {
     std::int64_t step_no = 0;  // number of this step if it runs
@@ -104,8 +104,8 @@ std::int32_t bucket_of(std::int32_t num_tokens, const StepPolicy& policy);
 
 // The plan of the step that `proposals` (one a rank, in rank order) ask for.
 //
-// Error kInternal, naming the ranks and both values: version, step_no or map version differ between ranks; a proposal that
-//       contradicts itself; more rows than max_tokens_per_rank
+// Error kInternal, naming the ranks and both values: version, step_no or map version differ between ranks; a proposal
+//       that contradicts itself; more rows than max_tokens_per_rank
 // Same  the same on every rank, as it reads nothing but its arguments
 // Spec  serving spec, 2.3 and 2.4
 [[nodiscard]] Result<StepPlan> agree(std::span<const StepProposal> proposals, const StepPolicy& policy);

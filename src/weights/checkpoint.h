@@ -43,10 +43,10 @@ struct Tensor {
 class Checkpoint {
   public:
     // Opens DIR/model.safetensors.index.json with its shards, or DIR/model.safetensors.
-    // Error kNotFound: no such folder or file. kInvalidArgument: a file is truncated, its header is no JSON or too large, a
-    //       tensor's bytes leave the file, overlap another's or do not fit shape x dtype, a name stands twice, the index
-    //       names a tensor that its shard lacks (or the reverse) or a shard outside the folder, an unknown dtype. The text
-    //       names file, tensor and numbers. Gaps between tensors and bytes after the last one are allowed.
+    // Error kNotFound: no such folder or file. kInvalidArgument: a file is truncated, its header is no JSON or too
+    //       large, a tensor's bytes leave the file, overlap another's or do not fit shape x dtype, a name stands twice,
+    //       the index names a tensor that its shard lacks (or the reverse) or a shard outside the folder, an unknown
+    //       dtype. The text names file, tensor and numbers. Gaps and bytes after the last tensor are allowed.
     // Owns  the mappings; Tensor::bytes live as long as the Checkpoint
     [[nodiscard]] static Result<std::shared_ptr<const Checkpoint>> open(const std::string& dir);
     // One file, whatever its name (golden dumps).

@@ -7,8 +7,8 @@
 
 namespace megamoe::weights {
 
-// Several lines: geometry, tensor counts and dtypes found, parameters (total and active for a token), bytes by kind, what one
-// decoded token reads and computes, cache bytes. The counts are those of model_cost.h; bytes and dtypes are the files' own.
+// Several lines: geometry, tensor counts and dtypes found, parameters (total and active for a token), bytes by kind,
+// cost of a decoded token, cache bytes. Counts come from model_cost.h, bytes and dtypes from the files.
 std::string describe_model(const V4Weights& weights);
 
 }  // namespace megamoe::weights

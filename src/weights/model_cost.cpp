@@ -68,7 +68,7 @@ std::int64_t touched_by_token(const KindTotals& totals, const ModelGeometry& g) 
 }
 
 double linear_flops(const ModelGeometry& g) {
-    // Every parameter of a matrix is multiplied once. Vectors (norms, sinks, biases, bases, position biases) are not in it.
+    // Every parameter of a matrix is multiplied once. Vectors (norms, sinks, biases, bases) are not in it.
     class Multiplied : public TensorVisitor {
       public:
         void matrix(const TensorSpec& spec, ops::MatrixView&) override {

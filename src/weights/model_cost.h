@@ -33,8 +33,8 @@ std::int64_t count_mtp_parameters(const ModelGeometry& geometry);
 // Spec  model spec, 9.2
 KindTotals count_bytes(const ModelGeometry& geometry);
 
-// How much of `totals` (parameters, or bytes) one decoded token touches: top_k of the routed experts and all the rest, without
-// the embedding and the hash tables (a row each) and without MTP.
+// How much of `totals` (parameters, or bytes) one decoded token touches: top_k of the routed experts and all the rest,
+// without the embedding and the hash tables (a row each) and without MTP.
 std::int64_t touched_by_token(const KindTotals& totals, const ModelGeometry& geometry);
 
 // Operations for one decoded token, 2 for a multiply-add. `context` counts tokens in the cache.

@@ -14,7 +14,7 @@ constexpr double kGiga = 1e9;
 constexpr double kMi = 1024.0 * 1024.0;
 constexpr double kGi = 1024.0 * kMi;
 
-// The figures below are those of the model spec; the tolerance is one unit of their last digit, as some were rounded up there.
+// The figures below are those of the model spec; the tolerance is one unit of their last digit (some are rounded up).
 
 TEST(ModelCost, CountsParametersAsPublished) {
     const auto count = [](const ModelGeometry& g) { return static_cast<double>(sum(count_parameters(g))) / kGiga; };

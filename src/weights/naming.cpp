@@ -33,7 +33,7 @@ constexpr Rename kBlocks[] = {
     {"mlp", "ffn"},
 };
 
-// Second pass, after `layers.N.attn.`. The first rule that fits counts: transformers nests the indexer under the compressor.
+// Second pass, after `layers.N.attn.`. The first rule that fits counts: the indexer is nested under the compressor.
 constexpr Rename kAttention[] = {
     {"sinks", "attn_sink"},
     {"q_a_proj", "wq_a"},

@@ -8,8 +8,8 @@
 
 namespace megamoe::weights {
 
-// The released name of a tensor; released and unknown names come back as they are. Stacked experts keep a name of their own:
-// layers.N.ffn.experts.gate_up_proj.weight (and .scale), layers.N.ffn.experts.down_proj.weight.
+// The released name of a tensor; released and unknown names come back as they are. Stacked experts keep a name of their
+// own: layers.N.ffn.experts.gate_up_proj.weight (and .scale), layers.N.ffn.experts.down_proj.weight.
 // Same  released_name(released_name(x)) == released_name(x)
 // Spec  model spec, 2.1 and 2.2
 std::string released_name(std::string_view name);

@@ -1,4 +1,4 @@
-// The JSON parts of the safetensors format, read with every check that needs no file: a file's header and a folder's index.
+// The JSON parts of the safetensors format, read with every check that needs no file: header and shard index.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct HeaderEntry {
     std::int64_t end = 0;
 };
 
-// Bytes of a tensor; nothing if a size is negative, the product does not fit 63 bits, or F4 codes do not fill whole bytes.
+// Bytes of a tensor; nothing if a size is negative, the product does not fit 63 bits, or it ends inside a byte (F4).
 std::optional<std::int64_t> tensor_bytes(Dtype dtype, std::span<const std::int64_t> shape);
 
 // "[2,3]", as in the header.

@@ -52,7 +52,7 @@ Result<Done> SafetensorsWriter::append(std::span<const std::byte> bytes) {
     const auto count = static_cast<std::int64_t>(bytes.size());
     MM_CHECK(count <= bytes_left_, "more bytes than planned for", path_, count, bytes_left_);
     bytes_left_ -= count;
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
+    if (count > 0 && std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
         return write_error(path_);
     }
     return Done{};

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -22,9 +23,9 @@ struct TensorPlan {
 
 class SafetensorsWriter {
   public:
-    // Makes `path` (or empties it) and writes the header for `plans`, whose bytes then follow in this order, without gaps.
+    // Makes `path` (or empties it) and writes the header for `plans`, whose bytes follow in this order, without gaps.
     // NOTE: a reader's tensors are aligned to their element size only if plans with wider elements come first.
-    // Error kInvalidArgument: the file cannot be made; a plan's shape is impossible. kResourceExhausted: the disk is full
+    // Error kInvalidArgument: `path` cannot be made, a shape is impossible. kResourceExhausted: the disk is full
     [[nodiscard]] static Result<SafetensorsWriter> create(const std::string& path, std::span<const TensorPlan> plans);
 
     // The next bytes of the file, of any count.

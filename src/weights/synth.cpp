@@ -44,7 +44,7 @@ Result<Done> check_options(const SynthOptions& options) {
     return Done{};
 }
 
-// Makes the folder, and refuses one that already holds a checkpoint: leftover shards or an index would mix with the new files.
+// Makes the folder, and refuses one that already holds a checkpoint: leftovers would mix with the new files.
 Result<Done> prepare_folder(const std::string& dir) {
     std::error_code error;
     std::filesystem::create_directories(dir, error);
@@ -112,14 +112,13 @@ std::int64_t element_bytes(Storage storage) {
 
 // The tensors of a spec as they stand in the file, one after the other.
 std::vector<TensorPlan> plan(const TensorSpec& spec) {
-    const auto blocks = [&](std::size_t axis) { return (spec.shape[axis] + 127) / 128; };
     switch (spec.storage) {
         case Storage::kFp4:
             return {{spec.name, Dtype::kI8, {spec.shape[0], spec.shape[1] / 2}},
-                    {spec.scale_name(), Dtype::kF8E8m0, {spec.shape[0], spec.shape[1] / 32}}};
+                    {spec.scale_name(), Dtype::kF8E8m0, scale_shape(spec.storage, spec.shape)}};
         case Storage::kFp8:
             return {{spec.name, Dtype::kF8E4m3, spec.shape},
-                    {spec.scale_name(), Dtype::kF8E8m0, {blocks(0), blocks(1)}}};
+                    {spec.scale_name(), Dtype::kF8E8m0, scale_shape(spec.storage, spec.shape)}};
         case Storage::kBf16:
             return {{spec.name, Dtype::kBf16, spec.shape}};
         case Storage::kF32:
@@ -210,8 +209,9 @@ Result<Done> write_shards(const SynthOptions& options, const std::string& dir) {
 }  // namespace
 
 Result<Done> write_synthetic_checkpoint(const SynthOptions& options, const std::string& dir) {
-    const ModelGeometry& g = options.geometry;
     MM_TRY_DONE(check_options(options));
+    ModelGeometry g = options.geometry;
+    g.num_mtp_layers = 0;  // their tensors are not made
     MM_TRY(const auto tokenizer, synth_tokenizer_json(g.vocab_size));
     MM_TRY_DONE(prepare_folder(dir));
     MM_TRY_DONE(write_shards(options, dir));

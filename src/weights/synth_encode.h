@@ -8,8 +8,8 @@
 
 namespace megamoe::weights {
 
-// Appends the codes of `rows` (of `cols` values each, row-major) to `codes` and their scales to `scales`.
-// A scale is the smallest power of two that brings the largest value of its block into range, as released checkpoints choose it.
+// Appends the codes of `rows` (of `cols` values each, row-major) to `codes` and their scales to `scales`. A scale is
+// the smallest power of two that brings the largest value of its block into range, as released checkpoints choose it.
 // Spec  model spec, 2.5
 //
 // FP8: at most 128 rows, one row of blocks.

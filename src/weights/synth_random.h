@@ -1,5 +1,5 @@
-// Random numbers and the few functions around them that give the same bits on every machine: integers, and floats made with
-// + - * / and sqrt alone. The standard library's distributions, exp and log may differ between machines.
+// Random numbers and the few functions around them that give the same bits on every machine: integers, and floats made
+// with + - * / and sqrt alone. The standard library's distributions, exp and log may differ between machines.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace {
 constexpr double kMaxProbability = 0.98;  // of one expert: its quantile must be finite
 constexpr double kGateSpread = 1.0;       // deviation of a gate logit over tokens
 
-// How much of the embedding's lean is left in a router's input, whose layers before added their outputs: 1 in the first layer,
-// 0.8 in the last one of the models measured (4 and 6 layers; outputs are scaled to depth, so deeper ones are alike).
+// How much of the embedding's lean is left in a router's input, whose layers before added their outputs: 1 in the first
+// layer, 0.8 in the last one of the models measured (4 and 6 layers; outputs are scaled to depth).
 constexpr double kLeanLeft = 0.9;
 
 std::string layer_name(std::int32_t layer, const char* part) {

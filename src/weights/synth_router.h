@@ -17,8 +17,8 @@ std::int32_t domain_of(std::int64_t token, std::int32_t vocab_size);
 // Whether embeddings carry their domain: only if it can matter.
 bool embeddings_lean(const SynthOptions& options);
 
-// What tells a router the domain of a token in layers that do not route by token id: each domain is a direction of the hidden
-// space, and the embeddings of its tokens lean towards it. The directions are orthogonal, with entries +-1.
+// What tells a router the domain of a token in layers that do not route by token id: each domain is a direction of the
+// hidden space, and the embeddings of its tokens lean towards it. The directions are orthogonal, with entries +-1.
 class DomainDirections {
   public:
     explicit DomainDirections(std::uint64_t seed) : signs_(seed, "domains") {}
@@ -31,7 +31,7 @@ class DomainDirections {
 
 class SynthRouter {
   public:
-    // How far an embedding leans towards its domain when the popular set drifts: the share of its square that is direction.
+    // How far an embedding leans towards its domain when the popular set drifts: the share of its square along it.
     static constexpr double kLean = 0.25;
 
     SynthRouter(const SynthOptions& options, std::int32_t layer);
@@ -42,9 +42,9 @@ class SynthRouter {
     // For hash layers: top_k distinct experts, each with its probability exactly.
     void draw_experts(std::int64_t token, std::span<std::int64_t> experts) const;
 
-    // For score layers. A token picks an expert if score + bias is among the top_k, nearly the same as if it were above a fixed
-    // threshold. The score's input is about normal, so its quantile at the wanted probability gives the bias; a part of the gate
-    // row along the domains' directions moves that quantile from one domain to another.
+    // For score layers. A token picks an expert if score + bias is among the top_k, nearly the same as if it were above
+    // a fixed threshold. The score's input is about normal, so its quantile at the wanted probability gives the bias; a
+    // part of the gate row along the domains' directions moves that quantile from one domain to another.
     float bias(std::int32_t expert) const { return bias_[static_cast<std::size_t>(expert)]; }
     void fill_gate_row(std::int32_t expert, std::span<float> row) const;
 

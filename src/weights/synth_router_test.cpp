@@ -45,7 +45,7 @@ std::vector<double> log_probabilities(const SynthRouter& router, std::int32_t do
     return logs;
 }
 
-// How often each expert is picked by tokens of `domain` in a score layer whose inputs are normal and lean as embeddings do.
+// How often each expert is picked by tokens of `domain` in a score layer; its inputs are normal and lean as embeddings.
 std::vector<double> simulate_score_layer(const SynthOptions& options, const SynthRouter& router, std::int32_t domain) {
     constexpr int kTokens = 1500;
     const auto hidden = static_cast<std::size_t>(options.geometry.hidden_size);

@@ -1,5 +1,5 @@
-// The values of a synthetic model before they are stored: every parameter random, scaled so that activations keep a sane size
-// in models of any width and depth, and nothing left at a value (0, 1) that would hide a bug.
+// The values of a synthetic model before they are stored: every parameter random, scaled so that activations keep a
+// sane size in models of any width and depth, and nothing left at a value (0, 1) that would hide a bug.
 #pragma once
 
 #include <cstdint>

@@ -11,6 +11,10 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
+std::int64_t product(const Shape& shape) {
+    return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
 // Visits tensors that share the beginning of their names.
 class Scope {
   public:
@@ -90,28 +94,35 @@ class Lister : public TensorVisitor {
 }  // namespace
 
 std::int64_t TensorSpec::num_elements() const {
-    return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+    return product(shape);
 }
 
 std::int64_t TensorSpec::num_bytes() const {
-    const auto blocks = [&](std::size_t axis) { return (shape[axis] + 127) / 128; };
-    const std::int64_t count = num_elements();
     switch (storage) {
         case Storage::kFp4:
-            return count / 2 + count / 32;
+            return num_elements() / 2 + product(scale_shape(storage, shape));
         case Storage::kFp8:
-            return count + blocks(0) * blocks(1);
+            return num_elements() + product(scale_shape(storage, shape));
         case Storage::kBf16:
-            return count * 2;
+            return num_elements() * 2;
         case Storage::kF32:
-            return count * 4;
+            return num_elements() * 4;
         default:
-            return count * 8;
+            return num_elements() * 8;
     }
 }
 
 std::string TensorSpec::scale_name() const {
     return name.substr(0, name.size() - std::string_view("weight").size()) + "scale";
+}
+
+std::vector<std::int64_t> scale_shape(Storage storage, std::span<const std::int64_t> shape) {
+    std::vector<std::int64_t> scales(shape.begin(), shape.end());
+    const std::int64_t rows = storage == Storage::kFp8 ? 128 : 1;
+    const std::int64_t cols = storage == Storage::kFp8 ? 128 : 32;
+    scales.rbegin()[1] = (scales.rbegin()[1] + rows - 1) / rows;
+    scales.back() = (scales.back() + cols - 1) / cols;
+    return scales;
 }
 
 void visit_globals(const ModelGeometry& g, V4Weights& into, TensorVisitor& visitor) {

@@ -1,8 +1,9 @@
-// Which tensors a V4 model has: name, shape and released format of each, in one walk. The loader, the synthesiser and the cost
-// model are visitors of it, so they cannot disagree.
+// Which tensors a V4 model has: name, shape and released format of each, in one walk. The loader, the synthesiser and
+// the cost model are visitors of it, so they cannot disagree.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct TensorSpec {
     std::string scale_name() const;  // of kFp4 and kFp8
     bool quantised() const { return storage == Storage::kFp4 || storage == Storage::kFp8; }
 };
+
+// Shape of the scales of a quantised matrix, or of a stack of matrices.
+// Spec  model spec, 2.5
+std::vector<std::int64_t> scale_shape(Storage storage, std::span<const std::int64_t> shape);
 
 class TensorVisitor {
   public:

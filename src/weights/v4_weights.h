@@ -1,4 +1,4 @@
-// A checkpoint seen as a V4 model: every tensor found, checked and named by its role. Views only; packing is the model's.
+// A checkpoint seen as a V4 model: every tensor found, checked and named by its role. Views only: it packs nothing.
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ struct V4Weights {
 
 // Opens DIR (config.json and tensors), accepts the released and the transformers naming (stacked experts too), checks
 // every shape and format and the inventory count, and says what it skipped through the log.
-// Error kNotFound / kInvalidArgument with file, tensor, found and expected; all missing tensors in one text (first 10 by name)
+// Error kNotFound / kInvalidArgument with file, tensor, found and expected; all problems in one text (first 10 by name)
 // Spec  model spec, 2
 [[nodiscard]] Result<std::shared_ptr<const V4Weights>> load_v4(const std::string& dir);
 

@@ -291,12 +291,7 @@ bool WeightLoader::check_scale(const TensorSpec& spec, Stack& stack) {
                     fmt::format("has dtype {}, expected {}", name(tensor.dtype), fp8 ? "F8_E8M0 or F32" : "F8_E8M0"));
         return false;
     }
-    std::vector<std::int64_t> expected = spec.shape;
-    if (fp8) {
-        expected.rbegin()[1] = ceil_div(expected.rbegin()[1], kBlock);
-    }
-    expected.back() = ceil_div(expected.back(), fp8 ? kBlock : kGroup);
-    if (!check_shape(*found, expected)) {
+    if (!check_shape(*found, scale_shape(fp8 ? Storage::kFp8 : Storage::kFp4, spec.shape))) {
         return false;
     }
     stack.scale_format = tensor.dtype == Dtype::kF32 ? ops::ScaleFormat::kF32 : ops::ScaleFormat::kE8m0;

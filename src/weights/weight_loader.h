@@ -1,5 +1,5 @@
-// Fills the weights of a V4 model from a checkpoint: finds each tensor of the schema, checks dtype and shape, and collects
-// everything that is wrong. It decodes the small vectors and leaves matrices where they are mapped.
+// Fills the weights of a V4 model from a checkpoint: finds each tensor of the schema, checks dtype and shape, and
+// collects everything that is wrong. It decodes the small vectors and leaves matrices where they are mapped.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class WeightLoader : public TensorVisitor {
 
     std::int32_t num_mtp() const { return num_mtp_; }
     std::int64_t num_used() const { return num_used_; }  // tensors of the checkpoint that found a place
-    // Each expert matrix a tensor of its own, quantised matrices with scales: num_used() is then expected_tensor_count().
+    // Each expert matrix a tensor of its own, quantised matrices with scales: then num_used() is the inventory count.
     bool as_released() const { return as_released_; }
 
   private:

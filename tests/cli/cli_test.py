@@ -74,6 +74,11 @@ class Serve(unittest.TestCase):
         for piece in ("did you mean --port?", "the fused operator", "CFG-14", "CFG-26", "sse2"):
             self.assertIn(piece, done.err)
 
+    def test_the_document_of_the_flags_is_what_help_prints(self):
+        page = Path("docs/config.md").read_text()
+        self.assertIn("```\n" + Done("serve", "--help").out + "```\n", page,
+                      "docs/config.md is old: put the output of `megamoe serve --help` between its fences")
+
     def test_a_model_that_is_not_there_is_named(self):
         done = Done("serve", "--model-path", "models/nothing")
         self.assertEqual(done.code, 1)

@@ -48,7 +48,7 @@ struct Case {
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
     return std::string(info.param.profile == Profile::kHf ? "hf" : "ds") +
-           (info.param.backend == MoeBackend::kReference ? "_reference_" : "_standard_") +
+           std::array{"_reference_", "_standard_", "_mega1_", "_mega2_"}[static_cast<std::size_t>(info.param.backend)] +
            std::to_string(info.param.ranks);
 }
 
@@ -150,7 +150,8 @@ TEST_P(ForwardRanks, GiveTheBitsOfOneRankAloneWithUnevenAndIdleSteps) {
 std::vector<Case> all_cases() {
     std::vector<Case> out;
     for (const auto profile : {Profile::kHf, Profile::kDs}) {
-        for (const auto backend : {MoeBackend::kReference, MoeBackend::kStandard}) {
+        for (const auto backend :
+             {MoeBackend::kReference, MoeBackend::kStandard, MoeBackend::kMegaMoe1, MoeBackend::kMegaMoe2}) {
             for (const std::int32_t ranks : {1, 2, 3, 4, 8}) {
                 out.push_back({profile, backend, ranks});
             }

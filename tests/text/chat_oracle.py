@@ -19,6 +19,30 @@ TASKS = ["action", "query", "authority", "domain", "title", "read_url"]
 TOOL = {"type": "function", "function": {"name": "f", "description": "Größe \"x\"", "parameters": {"type": "object", "properties": {}}}}
 
 
+def random_number(rng):
+    if rng.random() < 0.4:
+        return rng.randrange(-10 ** rng.randrange(1, 30), 10 ** rng.randrange(1, 30))
+    return rng.choice([rng.random(), rng.uniform(-1, 1) * 10.0 ** rng.randrange(-320, 300), float(rng.randrange(10 ** 17))])
+
+
+def random_json(rng, depth=0):
+    kind = rng.randrange(6 if depth < 4 else 4)
+    if kind == 4:
+        return [random_json(rng, depth + 1) for _ in range(rng.randrange(4))]
+    if kind == 5:
+        return {rng.choice(TEXTS) + str(i): random_json(rng, depth + 1) for i in range(rng.randrange(4))}
+    random_string = "".join(chr(rng.choice([rng.randrange(0x80), rng.randrange(0x80, 0xD800), rng.randrange(0x10000, 0x110000)]))
+                            for _ in range(rng.randrange(6)))
+    return [None, rng.random() < 0.5, random_number(rng), random_string][kind]
+
+
+def random_arguments(rng):
+    if rng.random() < 0.3:
+        return rng.choice(ARGUMENTS)
+    members = {f"k{i}": random_json(rng) for i in range(rng.randrange(4))}
+    return json.dumps(members, ensure_ascii=rng.random() < 0.5, separators=rng.choice([(",", ":"), (" , ", " : ")]))
+
+
 def random_tool_content(rng):
     if rng.random() < 0.7:
         return rng.choice(TEXTS)
@@ -34,7 +58,7 @@ def random_message(rng):
         message["reasoning_content"] = rng.choice(TEXTS)
         if rng.random() < 0.5:
             ids = rng.sample(["1", "2", "3"], rng.randrange(4))
-            message["tool_calls"] = [{"id": i, "function": {"name": rng.choice("fgh"), "arguments": rng.choice(ARGUMENTS)}}
+            message["tool_calls"] = [{"id": i, "function": {"name": rng.choice("fgh"), "arguments": random_arguments(rng)}}
                                      for i in ids]
         if rng.random() < 0.1:
             message["wo_eos"] = True

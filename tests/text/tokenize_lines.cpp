@@ -1,4 +1,5 @@
-// Runs the tokenizer over lines, for comparison with another one: tokenize_lines TOKENIZER_JSON encode|literal|decode|skip.
+// Runs the tokenizer over lines, for comparison with another one:
+// tokenize_lines TOKENIZER_JSON encode|literal|decode|skip.
 // encode, literal (added tokens are ordinary text): a JSON string a line -> a JSON array of ids a line;
 // decode, skip (without special tokens): the other way round.
 #include <fmt/core.h>

@@ -85,7 +85,7 @@ class Lint(unittest.TestCase):
         self.assert_found("src/kv/a_test.cpp", "rc::check([] {});\n", 1, "cannot fail")
 
     def test_using_namespace(self):
-        self.assert_found("src/kv/a.cpp", "using namespace std;\n", 1, "using namespace")
+        self.assert_found("src/kv/a.h", CLEAN_HEADER + "using namespace std;\n", 5, "using namespace")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 #include "compute/cpu/attend_simd.h"
+#include "compute/cpu/index_simd.h"
 #include "compute/cpu/vec_avx512.h"
 
 namespace megamoe::cpu {

@@ -1,5 +1,6 @@
 // Profile ds over bfloat16 latents: pairs of values with vdpbf16ps. Everything else is float32.
 #include "compute/cpu/attend_simd.h"
+#include "compute/cpu/index_simd.h"
 #include "compute/cpu/vec_avx512.h"
 
 namespace megamoe::cpu {

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "base/check.h"
 #include "compute/cpu/gemm_kernels.h"
+#include "compute/cpu/gemm_stages.h"
+#include "compute/ops/formats.h"
 
 namespace megamoe::cpu {
 namespace {
@@ -17,14 +20,20 @@ using ops::WeightFormat;
 // Best first. A new instruction set is one row here and one file gemm_<isa>.cpp; the test walks the names in isa.h.
 constexpr std::array kKernels{&kGemmAvx512Bf16, &kGemmAvx512, &kGemmAvx2, &kGemmScalar};
 
-constexpr std::int32_t kRowBlock = 252;          // rows of `a` that meet a decoded panel
+constexpr std::int32_t kRowBlock = 384;          // rows of `a` that meet a decoded panel
 constexpr std::int32_t kMaxStraightRows = 16;    // beyond, decoding once pays for the detour through L1
 constexpr std::int32_t kChunkBytes = 32 * 1024;  // of weights that many tiles read in turn: they stay in L1
-static_assert(kTilePanels == kGroupPanels);
+static_assert(kTilePanels == kGroupPanels && kTilePanels == kTaskPanels);
+static_assert(kBlockCols == kPackCols && kRowBlock == kMaxTaskRows);
 static_assert(kRowBlock % kTileRows == 0);
 
 constexpr std::int32_t ceil_div(std::int32_t a, std::int32_t b) {
     return (a + b - 1) / b;
+}
+
+// Where part `i` of `parts` even parts of [0, n) begins.
+constexpr std::int32_t split(std::int32_t n, std::int32_t i, std::int32_t parts) {
+    return static_cast<std::int32_t>(static_cast<std::int64_t>(n) * i / parts);
 }
 
 const GemmKernels& select(Isa isa, Math math, WeightFormat format) {
@@ -145,8 +154,8 @@ class PanelTask {
         const auto tile = k_.tile[index(decodes_ ? k_.plain : w_.format())];
         const std::int32_t tiles = ceil_div(num_rows(), tile_height());
         for (std::int32_t i = 0; i < tiles; ++i) {  // tiles of even height: 7 rows are 4 + 3, not 6 + 1
-            const std::int32_t row = num_rows() * i / tiles;
-            t.rows = num_rows() * (i + 1) / tiles - row;
+            const std::int32_t row = split(num_rows(), i, tiles);
+            t.rows = split(num_rows(), i + 1, tiles) - row;
             t.a = a_.data + col / kBlockCols * a_.block_bytes + row * a_.row_bytes;
             t.acc = scratch_.acc + row * kTileWidth;
             tile(t);
@@ -180,8 +189,8 @@ std::int32_t row_parts(std::int32_t rows, std::int32_t panel_tasks, std::int32_t
 PackedRows part_of(const PackedRows& all, std::int32_t part, std::int32_t parts) {
     const std::int32_t rows = all.end - all.begin;
     PackedRows some = all;
-    some.begin = all.begin + rows * part / parts;
-    some.end = all.begin + rows * (part + 1) / parts;
+    some.begin = all.begin + split(rows, part, parts);
+    some.end = all.begin + split(rows, part + 1, parts);
     some.data = all.data + (some.begin - all.begin) * all.row_bytes;
     return some;
 }
@@ -195,14 +204,58 @@ void gemm(Isa isa, Workers& workers, const Gemm& g) {
         return;
     }
     const GemmKernels& k = select(isa, g.math, g.w->format());
-    for (std::int32_t begin = 0; begin < g.m; begin += kRowBlock) {
-        const PackedRows rows = pack_rows(k, workers, g, begin, std::min(g.m, begin + kRowBlock));
+    const std::int32_t blocks = ceil_div(g.m, kRowBlock);
+    for (std::int32_t block = 0; block < blocks; ++block) {
+        const PackedRows rows = pack_rows(k, workers, g, split(g.m, block, blocks), split(g.m, block + 1, blocks));
         const std::int32_t parts = row_parts(rows.end - rows.begin, panel_tasks, workers.size());
         workers.run(panel_tasks * parts, [&](std::int64_t task) {
             const auto t = static_cast<std::int32_t>(task);
             PanelTask(k, g, part_of(rows, t % parts, parts), t / parts * kTilePanels).run();
         });
     }
+}
+
+Packing packing_for(Isa isa, Math math, ops::WeightFormat format) {
+    return {isa, select(isa, math, format).plain == WeightFormat::kBf16};
+}
+
+void pack_row(Packing packing, const float* a, std::int32_t cols, std::int32_t row, std::int32_t rows,
+              std::byte* packed) {
+    const GemmKernels& k = select(packing.isa, packing.bf16 ? Math::kBf16 : Math::kF32,
+                                  packing.bf16 ? WeightFormat::kBf16 : WeightFormat::kF32);
+    const std::int32_t padded_cols = ceil_div(cols, kColPad) * kColPad;
+    k.pack_row(a, cols, padded_cols, packing.bf16, packing.block_bytes(rows),
+               packed + std::int64_t{row} * kPackCols * packing.element_bytes());
+}
+
+void pack_row(Packing packing, const std::uint16_t* a, std::int32_t cols, std::int32_t row, std::int32_t rows,
+              std::byte* packed) {
+    if (!packing.bf16) {
+        thread_local std::vector<float> wide;
+        wide.resize(static_cast<std::size_t>(cols));
+        std::transform(a, a + cols, wide.begin(), ops::from_bf16);
+        pack_row(packing, wide.data(), cols, row, rows, packed);
+        return;
+    }
+    std::byte* to = packed + std::int64_t{row} * kPackCols * 2;
+    for (std::int32_t col = 0; col < cols; col += kPackCols, to += packing.block_bytes(rows)) {
+        const std::int32_t count = std::min(kPackCols, cols - col);
+        const std::int32_t padded = ceil_div(count, kColPad) * kColPad;
+        std::memcpy(to, a + col, static_cast<std::size_t>(count) * 2);
+        std::memset(to + std::int64_t{count} * 2, 0, static_cast<std::size_t>(padded - count) * 2);
+    }
+}
+
+void gemm_task(Isa isa, Math math, const PackedMatrix& w, std::int32_t first_panel, const std::byte* packed,
+               std::int32_t rows, bool round_bf16, float* out, std::int64_t ldo) {
+    MM_DCHECK(rows >= 1 && rows <= kMaxTaskRows && first_panel % kTaskPanels == 0, "rows", rows, "panel", first_panel);
+    const GemmKernels& k = select(isa, math, w.format());
+    const Packing packing{isa, k.plain == WeightFormat::kBf16};
+    // PanelTask stores at the panel's place in a whole output row.
+    const Gemm g{
+        .w = &w, .m = rows, .out = out - first_panel * kPanelRows, .ldo = ldo, .math = math, .round_bf16 = round_bf16};
+    const PackedRows a{packed, std::int64_t{kPackCols} * packing.element_bytes(), packing.block_bytes(rows), 0, rows};
+    PanelTask(k, g, a, first_panel).run();
 }
 
 }  // namespace megamoe::cpu

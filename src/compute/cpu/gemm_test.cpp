@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -97,6 +98,30 @@ TEST(Gemm, AnOutputDependsOnItsRowAloneForAnyTeam) {
         const std::vector<float> same(all.begin() + row * s.n, all.begin() + (row + 1) * s.n);
         RC_ASSERT(one == same);
     }));
+}
+
+// Heights on both sides of every change of method, and columns beyond a chunk that stays in L1.
+TEST(Gemm, EveryMethodGivesARowTheSameBits) {
+    constexpr std::int32_t kRows = 40;
+    constexpr std::int32_t kOutputs = 83;
+    constexpr std::int32_t kCols = 2080;
+    const auto a = random_floats(std::int64_t{kRows} * kCols, 8);
+    for (const WeightFormat format : kFormats) {
+        const RandomMatrix source(format, ScaleFormat::kE8m0, kOutputs, kCols, 9);
+        const auto w = PackedMatrix::pack(source.view());
+        for (const Isa isa : isas_of_this_machine()) {
+            if (isa == Isa::kScalar) {
+                continue;  // one method
+            }
+            for (const Math math : {Math::kF32, Math::kBf16}) {
+                const auto all = product(isa, 1, w, a, kRows, math);
+                for (const std::int32_t m : {1, 2, 3, 4, 5, 6, 7, 13, 16, 17, 25}) {
+                    const auto some = product(isa, 2, w, a, m, math);
+                    EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << name(isa) << " m " << m;
+                }
+            }
+        }
+    }
 }
 
 TEST(Gemm, IsasAgreeAsPromised) {

@@ -34,7 +34,7 @@ TEST(HyperCoefficients, MatchThePublishedExample) {
 }
 
 TEST(HyperCoefficients, ColumnsSumToOneForAnyInput) {
-    rc::check("the last operation is a column step", [] {
+    EXPECT_TRUE(rc::check("the last operation is a column step", [] {
         const auto n = *rc::gen::inRange<std::size_t>(1, 6);
         const auto value = rc::gen::map(rc::gen::inRange(-400, 400), [](int v) { return static_cast<float>(v) / 50; });
         const auto mix = *rc::gen::container<std::vector<float>>((2 + n) * n, value);
@@ -54,7 +54,7 @@ TEST(HyperCoefficients, ColumnsSumToOneForAnyInput) {
             RC_ASSERT(std::abs(sum - 1) < 1e-4F);
             RC_ASSERT(post[k] >= 0 && post[k] <= 2);
         }
-    });
+    }));
 }
 
 }  // namespace

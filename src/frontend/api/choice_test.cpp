@@ -33,7 +33,7 @@ void push(Choice& choice, const std::string& text, FinishReason finish = FinishR
 }
 
 TEST(Choice, AllDeltasTogetherAreTheTextOfTheTokens) {
-    rc::check([](const std::vector<std::uint16_t>& numbers) {
+    EXPECT_TRUE(rc::check([](const std::vector<std::uint16_t>& numbers) {
         std::vector<std::int32_t> ids;
         for (const std::uint16_t number : numbers) {
             ids.push_back(number % mini()->vocab_size());
@@ -52,7 +52,7 @@ TEST(Choice, AllDeltasTogetherAreTheTextOfTheTokens) {
 
         RC_ASSERT(text == mini()->decode(ids, /*skip_special=*/true));
         RC_ASSERT(seen == ids);
-    });
+    }));
 }
 
 TEST(Choice, AStopStringEndsItBeforeTheEngineAndIsNotShown) {
@@ -171,7 +171,7 @@ TEST(Choice, NothingChangesBehindTheEnd) {
 }
 
 TEST(ReasoningSplitter, DoesNotDependOnTheCuts) {
-    rc::check([](const std::vector<bool>& cuts) {
+    EXPECT_TRUE(rc::check([](const std::vector<bool>& cuts) {
         const std::string text = "a<b </thin </think></think>c";
         ReasoningSplitter splitter(true);
         std::string reasoning;
@@ -193,7 +193,7 @@ TEST(ReasoningSplitter, DoesNotDependOnTheCuts) {
 
         RC_ASSERT(reasoning == "a<b </thin ");
         RC_ASSERT(content == "</think>c");
-    });
+    }));
 }
 
 }  // namespace

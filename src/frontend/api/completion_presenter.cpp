@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -5,6 +6,12 @@
 
 namespace megamoe::api {
 namespace {
+
+std::size_t num_characters(std::string_view utf8) {
+    return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U;  // not inside a character
+    }));
+}
 
 class CompletionPresenter final : public Presenter {
   public:
@@ -49,7 +56,7 @@ class CompletionPresenter final : public Presenter {
             values.push_back(score.logprob);
             best.push_back(std::move(alternatives));
             offsets.push_back(offset);
-            offset += text.size();
+            offset += num_characters(text);
         }
         return {{"tokens", std::move(tokens)},
                 {"token_logprobs", std::move(values)},
@@ -68,7 +75,7 @@ class CompletionPresenter final : public Presenter {
     AnswerHead head_;
     EventWriter writer_;
     std::shared_ptr<const text::Tokenizer> tokenizer_;
-    std::vector<std::size_t> offsets_;  // bytes of token texts so far, by choice
+    std::vector<std::size_t> offsets_;  // characters of token texts so far, by choice
 };
 
 }  // namespace

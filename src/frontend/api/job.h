@@ -16,8 +16,8 @@
 
 namespace megamoe::api {
 
-// Ends exactly once: with a whole answer, an error, or a client that left; then it hears no more of its engine requests.
-// A slow client gets fewer, larger events: what is new waits in the choices, bounded by the tokens they may have.
+// Ends exactly once: with a whole answer, an error, or a client that left; then it hears no more of its engine
+// requests. A slow client gets fewer, larger events: what is new waits in the choices, bounded by their tokens.
 // Thread  the I/O thread
 class Job final : public router::UpdateListener, public std::enable_shared_from_this<Job> {
   public:

@@ -8,9 +8,9 @@
 
 namespace megamoe::api {
 
-// Error 400 for each: not JSON (with the position), not an object, a field of the wrong type or out of range, or a field
-//       that asks for what this server cannot do. Fields that change nothing here (`user`, `store`, ...) are ignored, and
-//       so are unknown ones. null = not given.
+// Error 400 for each: not JSON (with the position), not an object, a field of the wrong type or out of range, or a
+//       field that asks for what this server cannot do. Fields that change nothing here (`user`, `store`, ...) are
+//       ignored, and so are unknown ones. null = not given.
 // Same  pure; no input throws or recurses deeper than the nesting bound
 // Spec  serving spec, 9.2 and 9.3
 [[nodiscard]] Parsed<CompletionRequest> parse_completion(std::string_view body, const Bounds& bounds);

@@ -286,7 +286,7 @@ TEST(ParseGenerate, RefusesBothInputsNoneAndTheWrongKind) {
     const auto param = [](const std::string& body) { return error_of(parse_generate(body, kBounds)).param; };
 
     EXPECT_EQ(param("{}"), "input_ids");
-    EXPECT_EQ(param(R"({"text":"a","input_ids":[1]})"), "input_ids");
+    EXPECT_EQ(param(R"({"text":"a","input_ids":[1]})"), "text");
     EXPECT_EQ(param(R"({"text":[1,2]})"), "text");
     EXPECT_EQ(param(R"({"input_ids":"a"})"), "input_ids");
     EXPECT_EQ(param(R"({"text":"a","sampling_params":{"top_p":7}})"), "sampling_params.top_p");
@@ -361,11 +361,11 @@ void expect_no_surprise(const std::string& body) {
 }
 
 TEST(ParseAnything, RandomJsonIsTakenOrRefused) {
-    rc::check([] { expect_no_surprise(random_json(4).dump()); });
+    EXPECT_TRUE(rc::check([] { expect_no_surprise(random_json(4).dump()); }));
 }
 
 TEST(ParseAnything, RandomBytesAreTakenOrRefused) {
-    rc::check([](const std::string& bytes) { expect_no_surprise(bytes); });
+    EXPECT_TRUE(rc::check([](const std::string& bytes) { expect_no_surprise(bytes); }));
 }
 
 TEST(ParseAnything, BrokenRequestsAreTakenOrRefused) {

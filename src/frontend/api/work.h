@@ -1,5 +1,5 @@
-// What is to be generated for one client request: parsed, templated and tokenised. Making it is pure, and the slow part of
-// taking a request, so it runs beside the I/O thread.
+// What is to be generated for one client request: parsed, templated and tokenised. Making it is pure, and the slow part
+// of taking a request, so it runs beside the I/O thread.
 #pragma once
 
 #include <cstdint>

@@ -53,6 +53,41 @@ Request to_request(Parser::value_type&& message) {
 
 }  // namespace
 
+// A request on its way in.
+struct Connection::Incoming {
+    explicit Incoming(const ListenOptions& options) : deadline(after_ms(options.idle_timeout_ms)) {
+        parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
+        parser.body_limit(static_cast<std::uint64_t>(options.max_body_bytes));
+        parser.eager(true);
+    }
+
+    void refuse(const error_code& error, const ListenOptions& options) {
+        if (error == beast::http::error::body_limit) {
+            status = 413;
+            reason = fmt::format("the body is larger than {} bytes", options.max_body_bytes);
+        } else if (error == beast::http::error::header_limit) {
+            status = 431;
+            reason = fmt::format("the request head is larger than {} bytes", options.max_header_bytes);
+        } else {
+            status = 400;
+            reason = fmt::format("not an HTTP request: {}", error.message());
+        }
+    }
+
+    // True once: the client wants to hear "100 Continue" before it sends the body.
+    bool waits_for_invitation() {
+        return parser.is_header_done() && !std::exchange(was_asked, true) &&
+               beast::iequals(parser.get()[beast::http::field::expect], "100-continue");
+    }
+
+    Parser parser;
+    Clock::time_point deadline;
+    bool begun = false;  // its first byte is here
+    bool was_asked = false;
+    int status = 0;  // what to refuse it with; 0 = nothing is wrong
+    std::string reason;
+};
+
 asio::awaitable<bool> Signal::wait_until(Time deadline) {
     timer_.expires_at(deadline);
     const auto [error] = co_await timer_.async_wait(kTuple);
@@ -151,79 +186,61 @@ asio::awaitable<void> Connection::serve() {
     co_await linger();
 }
 
+// Parses what has been received. False: more is needed. True: the request is whole, or refused.
+bool Connection::parse(Incoming& incoming) {
+    if (in_.size() == 0) {
+        return false;
+    }
+    if (!std::exchange(incoming.begun, true)) {
+        incoming.deadline = after_ms(context_.options.header_timeout_ms);
+    }
+    error_code error;
+    in_.consume(incoming.parser.put(in_.data(), error));
+    room_.wake();
+    if (error && error != beast::http::error::need_more) {
+        incoming.refuse(error, context_.options);
+        return true;
+    }
+    if (incoming.parser.is_header_done()) {
+        incoming.deadline = after_ms(context_.options.body_timeout_ms);
+    }
+    return incoming.parser.is_done();
+}
+
 // The next request; nothing: there is none, or it was refused and the refusal is written.
 asio::awaitable<std::optional<Request>> Connection::read_request() {
-    const ListenOptions& options = context_.options;
-    Parser parser;
-    parser.header_limit(static_cast<std::uint32_t>(options.max_header_bytes));
-    parser.body_limit(static_cast<std::uint64_t>(options.max_body_bytes));
-    parser.eager(true);
-    bool begun = false;
-    bool may_continue = true;
-    Clock::time_point deadline = after_ms(options.idle_timeout_ms);
-    int refused = 0;
-    std::string reason;
-    while (true) {
-        if (in_.size() > 0) {
-            if (!std::exchange(begun, true)) {
-                deadline = after_ms(options.header_timeout_ms);
+    Incoming incoming(context_.options);
+    while (!parse(incoming)) {
+        if (incoming.waits_for_invitation()) {
+            const bool written = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+            if (written) {
+                continue;
             }
-            error_code error;
-            in_.consume(parser.put(in_.data(), error));
-            room_.wake();
-            if (error == beast::http::error::body_limit) {
-                refused = 413;
-                reason = fmt::format("the body is larger than {} bytes", options.max_body_bytes);
-                break;
-            }
-            if (error == beast::http::error::header_limit) {
-                refused = 431;
-                reason = fmt::format("the request head is larger than {} bytes", options.max_header_bytes);
-                break;
-            }
-            if (error && error != beast::http::error::need_more) {
-                refused = 400;
-                reason = fmt::format("not an HTTP request: {}", error.message());
-                break;
-            }
-            if (parser.is_done()) {
-                break;
-            }
-            if (parser.is_header_done()) {
-                deadline = after_ms(options.body_timeout_ms);
-                const bool asks = beast::iequals(parser.get()[beast::http::field::expect], "100-continue");
-                if (asks && std::exchange(may_continue, false)) {
-                    const bool written = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
-                    if (!written) {
-                        co_return std::nullopt;
-                    }
-                    continue;
-                }
-            }
+            co_return std::nullopt;
         }
         if (at_end_) {
             co_return std::nullopt;
         }
-        const bool woken = co_await changed_.wait_until(deadline);
-        if (!woken && !begun) {
+        const bool woken = co_await changed_.wait_until(incoming.deadline);
+        if (!woken && !incoming.begun) {
             co_return std::nullopt;
         }
         if (!woken) {
-            refused = 408;
-            reason = "the request did not arrive in time";
+            incoming.status = 408;
+            incoming.reason = "the request did not arrive in time";
             break;
         }
     }
-    if (refused != 0) {
-        refuse(refused, reason);
+    if (incoming.status != 0) {
+        refuse(incoming.status, incoming.reason);
         co_await write_answer();
         co_return std::nullopt;
     }
-    request_options_ = Answer::Options{.http_1_0 = parser.get().version() == 10,
-                                       .keep_alive = parser.keep_alive(),
-                                       .head_only = parser.get().method() == beast::http::verb::head,
-                                       .slow_bytes = static_cast<std::size_t>(options.stream_buffer_bytes)};
-    co_return to_request(parser.release());
+    request_options_ = Answer::Options{.http_1_0 = incoming.parser.get().version() == 10,
+                                       .keep_alive = incoming.parser.keep_alive(),
+                                       .head_only = incoming.parser.get().method() == beast::http::verb::head,
+                                       .slow_bytes = static_cast<std::size_t>(context_.options.stream_buffer_bytes)};
+    co_return to_request(incoming.parser.release());
 }
 
 std::shared_ptr<Exchange> Connection::open_answer(const Answer::Options& options) {
@@ -299,7 +316,7 @@ asio::awaitable<bool> Connection::wait_writable() {
 // Closing a socket with unread input resets the connection, and the client may lose the answer: so first say "no more",
 // then read and drop for a while.
 asio::awaitable<void> Connection::linger() {
-    if (!socket_.is_open() || at_end_) {
+    if (!socket_.is_open() || at_end_ || context_.closing) {
         co_return;
     }
     error_code ignored;

@@ -1,5 +1,5 @@
-// One client connection as two coroutines: one always reads, so that a close is seen at once; one serves request by request.
-// Internal to http/, because it shows Boost.
+// One client connection as two coroutines: one always reads, so that a close is seen at once; one serves request by
+// request. Internal to http/, because it shows Boost.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -55,9 +55,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     void close();
 
   private:
+    struct Incoming;
+
     boost::asio::awaitable<void> read();
     boost::asio::awaitable<void> serve();
     boost::asio::awaitable<std::optional<Request>> read_request();
+    bool parse(Incoming& incoming);
     boost::asio::awaitable<bool> write_answer();
     boost::asio::awaitable<bool> write(std::string_view bytes);
     boost::asio::awaitable<bool> wait_writable();

@@ -24,8 +24,8 @@ class UpdateListener {
 // Thread  the I/O thread, constructor and destructor included
 class Dispatcher {
   public:
-    // In  post  runs a task on the I/O thread, from any thread, and none once this is gone. Updates that arrive together
-    //           come in one task, so that a fast engine does not flood the loop.
+    // In  post  runs a task on the I/O thread, from any thread, and none once this is gone. Updates that arrive
+    //           together come in one task, so that a fast engine does not flood the loop.
     Dispatcher(Backend& backend, BalanceMethod method, std::int32_t num_ranks,
                std::function<void(std::function<void()>)> post);
     ~Dispatcher();

@@ -105,7 +105,7 @@ TEST(RankRouter, ARankThatDoesNotExistIsRefusedWithBothBounds) {
 }
 
 TEST(RankRouter, LoadsAreWhatIsLiveAndTheChoiceIsNeverTheHeaviest) {
-    rc::check([](const std::vector<std::uint8_t>& actions) {
+    EXPECT_TRUE(rc::check([](const std::vector<std::uint8_t>& actions) {
         RankRouter router(BalanceMethod::kTotalTokens, 3);
         std::vector<std::pair<std::int32_t, std::int64_t>> live;
         for (const std::uint8_t action : actions) {
@@ -131,7 +131,7 @@ TEST(RankRouter, LoadsAreWhatIsLiveAndTheChoiceIsNeverTheHeaviest) {
             RC_ASSERT(router.loads()[static_cast<std::size_t>(rank)].requests == sum.requests);
             RC_ASSERT(router.loads()[static_cast<std::size_t>(rank)].tokens == sum.tokens);
         }
-    });
+    }));
 }
 
 TEST(BalanceMethod, NamesReadBack) {

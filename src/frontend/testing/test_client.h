@@ -1,4 +1,4 @@
-// A blocking HTTP client over a raw socket, for tests: it does what no library would, such as half-close or stop reading.
+// A blocking HTTP client over a raw socket, for tests: it does what no library would, such as to half-close.
 #pragma once
 
 #include <arpa/inet.h>

@@ -120,8 +120,8 @@ void AddedTokenMatcher::split_range(const Trie& trie, std::string_view text, Byt
         if (token.single_word && !stands_alone(sentence, match)) {
             continue;
         }
-        // NOTE: the search goes on behind the token itself, so a token that is white space is found even in what another
-        // one took along. Hugging Face's does the same.
+        // NOTE: the search goes on behind the token itself, so a token that is white space is found even in what
+        // another one took along. Hugging Face's does the same.
         match = with_white_space(token, sentence, match);
         emit_text(done, match.begin);
         out.push_back({token.id, {range.begin + match.begin, range.begin + match.end}});

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/text/byte_range.h"
 #include "frontend/text/regex.h"
-#include "frontend/text/tokenizer.h"
 
 namespace megamoe::text {
 
@@ -36,7 +36,8 @@ class AddedTokenMatcher {
   public:
     explicit AddedTokenMatcher(const std::vector<AddedToken>& tokens);
 
-    // Cuts `text` at its added tokens: leftmost, and of those the longest; the not normalized ones of the whole text first.
+    // Cuts `text` at its added tokens: the leftmost one, and of those the longest. The whole text is searched for the
+    // not normalized ones first.
     //
     // In    text     valid UTF-8
     //       literal  ascending, not overlapping: no token is found that touches one of these

@@ -18,7 +18,7 @@ struct MergeRule {
     std::int32_t result = 0;
 };
 
-// A piece that is one token needs one look-up: such tokens are found once, at construction. So there is no cache to lock.
+// A piece that is one token needs one look-up: such tokens are found once, at construction. No cache, no lock.
 // Thread  any
 class Bpe {
   public:

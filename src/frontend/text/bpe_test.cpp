@@ -83,7 +83,7 @@ Vocabulary random_vocabulary() {
 }
 
 TEST(Bpe, AppliesTheEarliestRuleAtItsLeftmostPlaceUntilNoneIsLeft) {
-    rc::check([] {
+    EXPECT_TRUE(rc::check([] {
         const Vocabulary vocabulary = random_vocabulary();
         const auto piece = *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::element('a', 'b', 'c')));
         const Bpe bpe(vocabulary.byte_ids, vocabulary.merges, vocabulary.tokens);
@@ -92,7 +92,7 @@ TEST(Bpe, AppliesTheEarliestRuleAtItsLeftmostPlaceUntilNoneIsLeft) {
         bpe.encode(piece, ids);
 
         RC_ASSERT(ids == merge_slowly(vocabulary, piece));
-    });
+    }));
 }
 
 TEST(Bpe, ATokenThatNoMergeMakesIsNotUsed) {

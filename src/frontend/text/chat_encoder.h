@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "frontend/text/byte_range.h"
 #include "frontend/text/prompt_constants.h"
-#include "frontend/text/tokenizer.h"
 
 namespace megamoe::text {
 

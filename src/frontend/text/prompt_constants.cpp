@@ -83,8 +83,8 @@ Result<PromptConstants> load_prompt_constants(const std::filesystem::path& model
     return parse_prompt_constants(python, path.string());
 }
 
-// A text is known by its hash, so it does not matter to which name or table the file binds it. The effort texts tell the
-// two forms of the file apart: the preview has A alone, for "max"; the official one has A for "high" and B for "max".
+// A text is known by its hash, so it does not matter to which name or table the file binds it. The effort texts tell
+// the two forms of the file apart: the preview has A alone, for "max"; the official one A for "high" and B for "max".
 Result<PromptConstants> parse_prompt_constants(std::string_view python, const std::string& name) {
     PromptConstants found;
     std::string effort_a;

@@ -11,8 +11,8 @@ namespace megamoe::text {
 
 inline constexpr std::size_t kMaxJsonDepth = 128;  // each level copies what is inside it once
 
-// Members keep their order; of equal keys the last value wins, at the place of the first. Whole numbers of any size keep
-// their digits. nullopt: not JSON (Python's NaN and Infinity, and numbers beyond float64, are not), or nested too deep.
+// Members keep their order; of equal keys the last value wins, at the place of the first. Whole numbers of any size
+// keep their digits. nullopt: not JSON (NaN, Infinity and numbers beyond float64 are not), or nested too deep.
 std::optional<std::string> to_python_json(std::string_view json);
 
 struct JsonMember {

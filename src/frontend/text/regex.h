@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "frontend/text/tokenizer.h"
+#include "frontend/text/byte_range.h"
 
 namespace megamoe::text {
 

@@ -23,8 +23,8 @@ struct TokenizerFile {
 };
 
 // In    name  stands for the file in error texts
-// Error kInvalidArgument: not JSON, a field is missing or has another type, ids disagree, or a component is not supported
-//       (the text names it)
+// Error kInvalidArgument: not JSON, a field is missing or has another type, ids disagree, or a component is not
+//       supported (the text names it)
 [[nodiscard]] Result<TokenizerFile> parse_tokenizer_file(std::string_view json, const std::string& name);
 
 }  // namespace megamoe::text

@@ -10,8 +10,7 @@ namespace megamoe::text {
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 // Passes whole characters on and replaces each ill-formed sequence by one U+FFFD: its longest part that could still
-// have begun a character counts as one ("maximal subpart", Unicode 3.9; Rust's and Python's rule). Independent of the
-// cuts.
+// have begun a character counts as one ("maximal subpart", Unicode 3.9; Rust's and Python's rule), wherever it is cut.
 class Utf8Repair {
   public:
     // Appends to `out` what `bytes` completes; holds back at most the 3 bytes of an unfinished character.

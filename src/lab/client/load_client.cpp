@@ -142,7 +142,7 @@ class Pass {
 
     // Serves rows on one slot until none is released.
     asio::awaitable<void> work(StreamSlot& slot, std::int64_t free_since) {
-        while (const std::optional<std::size_t> row = take_row()) {
+        for (std::optional<std::size_t> row = take_row(); row; row = take_row()) {
             RequestRecord& record = result_.records[*row];
             record.t_sched = scheduled_at(*row, free_since);
             record.t_slot = now_ns();

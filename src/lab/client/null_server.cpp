@@ -34,6 +34,7 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using Json = nlohmann::ordered_json;
 
+// NOTE: co_await stands alone or initialises a variable, see stream_slot.cpp.
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 struct Ask {
@@ -164,7 +165,8 @@ struct NullServer::State {
         const std::size_t piece = options.split_bytes == 0 ? bytes.size() : options.split_bytes;
         for (std::size_t at = 0; at < bytes.size(); at += piece) {
             const auto part = asio::buffer(bytes.data() + at, std::min(piece, bytes.size() - at));
-            if (const auto [error, sent] = co_await asio::async_write(socket, part, kNoThrow); error) {
+            const auto [error, sent] = co_await asio::async_write(socket, part, kNoThrow);
+            if (error) {
                 co_return false;
             }
         }
@@ -176,14 +178,19 @@ struct NullServer::State {
         for (std::int64_t served = 0; options.close_after == 0 || served < options.close_after; ++served) {
             http::request_parser<http::string_body> parser;
             parser.body_limit(boost::none);
-            if (const auto [error, got] = co_await http::async_read(socket, buffer, parser, kNoThrow); error) {
+            const auto [error, got] = co_await http::async_read(socket, buffer, parser, kNoThrow);
+            if (error) {
                 co_return;
             }
             const auto& request = parser.get();
             const std::string target(request.target());
-            const bool go_on = request.method() == http::verb::post && target != "/flush_cache"
-                                   ? co_await generate(socket, target, request.body())
-                                   : co_await send(socket, plain_answer(200, info(target)));
+            bool go_on = false;
+            if (request.method() == http::verb::post && target != "/flush_cache") {
+                go_on = co_await generate(socket, target, request.body());
+            } else {
+                const std::string answer = plain_answer(200, info(target));
+                go_on = co_await send(socket, answer);
+            }
             if (!go_on) {
                 co_return;
             }
@@ -214,7 +221,7 @@ struct NullServer::State {
             const Ask ask = read_ask(target, body, options.extra_prompt_tokens);
             go_on = co_await answer(socket, ask, number);
         } catch (const Json::exception&) {
-            // The answer of a real server; no co_await is allowed in a handler.
+            // A body that no client of ours sends: the connection closes.
         }
         const std::lock_guard lock(mutex);
         --streams;
@@ -223,7 +230,9 @@ struct NullServer::State {
 
     asio::awaitable<bool> answer(tcp::socket& socket, const Ask& ask, std::int64_t number) {
         if (hits(options.fail_every, number)) {
-            co_return co_await send(socket, plain_answer(500, R"({"error":{"message":"asked to fail"}})"));
+            const std::string failure = plain_answer(500, R"({"error":{"message":"asked to fail"}})");
+            const bool sent = co_await send(socket, failure);
+            co_return sent;
         }
         asio::steady_timer timer(io);
         if (hits(options.swallow_every, number)) {
@@ -235,10 +244,12 @@ struct NullServer::State {
         const bool whole = !ask.stream;
         if (whole) {
             count(tokens);
-            co_return co_await send(socket,
-                                    plain_answer(200, chunk_json(ask, 0, tokens, "length", options.usage).dump()));
+            const std::string all = plain_answer(200, chunk_json(ask, 0, tokens, "length", options.usage).dump());
+            const bool sent = co_await send(socket, all);
+            co_return sent;
         }
-        co_return co_await stream(socket, ask, tokens, number, timer);
+        const bool sent = co_await stream(socket, ask, tokens, number, timer);
+        co_return sent;
     }
 
     asio::awaitable<bool> stream(tcp::socket& socket, const Ask& ask, std::uint32_t tokens, std::int64_t number,
@@ -248,11 +259,9 @@ struct NullServer::State {
         if (options.role_chunk) {
             head += http_chunk(event(chunk_json(ask, 0, 0, nullptr, false)));
         }
-        if (!co_await send(socket, head)) {
-            co_return false;
-        }
+        bool sent = co_await send(socket, head);
         std::int64_t sent_chunks = 0;
-        for (std::uint32_t at = 0; at < tokens; at += options.tokens_per_chunk, ++sent_chunks) {
+        for (std::uint32_t at = 0; sent && at < tokens; at += options.tokens_per_chunk, ++sent_chunks) {
             const double due_ms = options.ttft_ms + static_cast<double>(sent_chunks) * options.gap_ms;
             if (due_ms > 0) {
                 timer.expires_at(begin + std::chrono::nanoseconds(static_cast<std::int64_t>(due_ms * 1e6)));
@@ -260,19 +269,24 @@ struct NullServer::State {
             }
             const std::uint32_t fresh = std::min(options.tokens_per_chunk, tokens - at);
             const bool counted = options.usage && ask.running_usage;
-            if (!co_await send(socket, http_chunk(event(chunk_json(ask, at, fresh, nullptr, counted))))) {
-                co_return false;
-            }
+            const std::string chunk = http_chunk(event(chunk_json(ask, at, fresh, nullptr, counted)));
+            sent = co_await send(socket, chunk);
             count(fresh);
             if (hits(options.cut_every, number)) {
                 co_return false;
             }
             if (hits(options.error_every, number)) {
                 const Json error = {{"error", {{"message", "asked to break"}, {"type", "internal"}}}};
-                co_return co_await send(socket, http_chunk(event(error) + "data: [DONE]\n\n") + "0\r\n\r\n");
+                const std::string end = http_chunk(event(error) + "data: [DONE]\n\n") + "0\r\n\r\n";
+                sent = co_await send(socket, end);
+                co_return sent;
             }
         }
-        co_return co_await send(socket, last_words(ask, tokens));
+        if (sent) {
+            const std::string end = last_words(ask, tokens);
+            sent = co_await send(socket, end);
+        }
+        co_return sent;
     }
 
     // Stop chunk, usage and end marker in one write, as real servers do.
