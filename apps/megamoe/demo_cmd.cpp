@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "lab/core/interrupt.h"
 #include "lab/manifest/generate.h"
 #include "lab/manifest/manifest_file.h"
+#include "lab/report/environment.h"
 #include "lab/report/html_report.h"
 #include "text_tokens.h"
 
@@ -82,9 +82,9 @@ Result<Done> run_comparison(const DemoOptions& options, const std::vector<lab::A
     say(fmt::format("prompts  {}\n", manifest.prompts_sha256));
     experiment.title = "megamoe demo: " + std::filesystem::path(options.model_path).filename().string();
     experiment.workload = workload_text(options);
-    experiment.machine =
-        fmt::format("{} cores; every run is a fresh server process", std::thread::hardware_concurrency());
-    lab::ProgressLine progress(/*quiet=*/false);
+    experiment.machine = lab::machine_in_words();
+    every run is a fresh server process ", std::thread::hardware_concurrency());
+        lab::ProgressLine progress(/*quiet=*/false);
     ab.on_progress = [&](std::string_view what) { progress.show(what); };
     ab.on_event = [&](const std::string& line) {
         progress.clear();
@@ -152,8 +152,9 @@ Result<Done> let_the_model_speak(const DemoOptions& options, const lab::Arm& arm
     const std::string log = options.output_dir + "/runs/chat.log";
     MM_TRY(lab::ServerProcess server, lab::ServerProcess::start(arm.server_argv, log));
     MM_TRY(const lab::Target target, server.wait_ready(kReadyTimeoutMs, nullptr));
-    say(fmt::format("\nOne chat request to {}:\n  you    {}", arm.name, options.question));
-    fmt::print("  model  ");
+    say(fmt::format(
+        "\nOne chat request to {}; the model in models/mini knows nothing and goes on with your words:\n\n{}", arm.name,
+        options.question));
     MM_TRY_DONE(chat(target, options.question));
     return server.stop(kGraceMs);
 }

@@ -344,6 +344,7 @@ void print_kernels() {
 
 int main(int argc, char** argv) {
     using namespace megamoe::op_cuda;
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);
     const std::string command = argc > 1 ? argv[1] : "";
     BenchOptions options;
     int launches = 2000;

@@ -1,5 +1,6 @@
 #include "model/indexer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -38,6 +39,12 @@ IndexQueries prepare_indexer(const StepContext& c, std::int32_t layer_idx, const
         store_latent(key, c.profile, c.pools.index_row(layer_idx, sequence, window));
     });
 
+    // Where every visible entry is taken anyway, nobody asks for a score.
+    const bool scored = std::any_of(c.rows.begin(), c.rows.end(),
+                                    [&](const Row& row) { return (row.position + 1) / kRatio > c.g.index_topk; });
+    if (!scored) {
+        return {};
+    }
     float* q = c.scratch.take(n * width);
     float* weight = c.scratch.take(n * c.g.index_heads);
     c.linear(layer.indexer.wq_b, query_latent, c.g.q_lora_rank, q, width);

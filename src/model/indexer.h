@@ -8,7 +8,7 @@
 
 namespace megamoe::model {
 
-struct IndexQueries {
+struct IndexQueries {               // empty when no row of the step sees more than index_topk entries
     const float* q = nullptr;       // [rows, M, J], rotated (profile ds: Hadamard and FP4 values)
     const float* weight = nullptr;  // [rows, M], both constants multiplied in
 };

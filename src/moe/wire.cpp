@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "compute/ops/formats.h"
+#include "compute/cpu/convert.h"
 
 namespace megamoe::moe {
 
@@ -18,10 +18,7 @@ void write_wire(const ExpertMath& math, const float* row, std::int32_t count, st
         std::memcpy(to, row, sizeof(float) * static_cast<std::size_t>(count));
         return;
     }
-    auto* codes = reinterpret_cast<std::uint16_t*>(to);
-    for (std::int32_t i = 0; i < count; ++i) {
-        codes[i] = ops::to_bf16(row[i]);
-    }
+    cpu::to_bf16(math.isa, row, count, reinterpret_cast<std::uint16_t*>(to));
 }
 
 void read_wire(const ExpertMath& math, const std::byte* from, float* row) {
@@ -29,10 +26,8 @@ void read_wire(const ExpertMath& math, const std::byte* from, float* row) {
         std::memcpy(row, from, sizeof(float) * static_cast<std::size_t>(math.hidden));
         return;
     }
-    const auto* codes = reinterpret_cast<const std::uint16_t*>(from);
-    for (std::int32_t i = 0; i < math.hidden; ++i) {
-        row[i] = ops::from_bf16(codes[i]);
-    }
+    std::fill_n(row, math.hidden, 0.0F);
+    cpu::add_bf16(math.isa, reinterpret_cast<const std::uint16_t*>(from), math.hidden, row);
 }
 
 void combine(const OperatorConfig& c, Workers& workers, const Input& input, std::byte* area, const float* shared,
@@ -40,9 +35,7 @@ void combine(const OperatorConfig& c, Workers& workers, const Input& input, std:
     const std::int64_t h = c.math.hidden;
     workers.run(input.rows, [&](std::int64_t token) {
         thread_local std::vector<std::int32_t> order;
-        thread_local std::vector<float> row;
         order.resize(static_cast<std::size_t>(c.top_k));
-        row.resize(static_cast<std::size_t>(h));
         const std::int32_t* ids = input.expert_id + token * c.top_k;
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return ids[a] < ids[b]; });
@@ -52,14 +45,16 @@ void combine(const OperatorConfig& c, Workers& workers, const Input& input, std:
             if (ids[k] < 0 || ids[k] >= c.num_experts) {
                 continue;
             }
-            read_wire(c.math, combine_row(c, area, token, k), row.data());
-            for (std::int64_t i = 0; i < h; ++i) {
-                sum[i] += row[static_cast<std::size_t>(i)];
+            const std::byte* result = combine_row(c, area, token, k);
+            if (c.math.ds()) {
+                cpu::add_bf16(c.math.isa, reinterpret_cast<const std::uint16_t*>(result), h, sum);
+            } else {
+                cpu::add(c.math.isa, reinterpret_cast<const float*>(result), h, sum);
             }
         }
-        for (std::int64_t i = 0; i < h; ++i) {
-            const float v = sum[i] + shared[token * h + i];
-            sum[i] = c.math.ds() ? ops::round_bf16(v) : v;
+        cpu::add(c.math.isa, shared + token * h, h, sum);
+        if (c.math.ds()) {
+            cpu::round_bf16(c.math.isa, sum, h);
         }
     });
 }

@@ -42,10 +42,11 @@ def only_ours(test):
     return unittest.skipIf(Target.is_peer, "only our server promises this")(test)
 
 
-def fetch(path, body=None, headers=None):
+def fetch(path, body=None):
     """Status and JSON of a plain request."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(Target.url + path, data, {"Content-Type": "application/json", **(headers or {})})
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {Target.api_key}"}
+    request = urllib.request.Request(Target.url + path, data, headers)
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.load(answer)

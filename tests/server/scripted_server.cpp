@@ -1,8 +1,7 @@
-// scripted_server MODEL_DIR [PORT]: the real server over an engine without a model, for black-box tests of the API.
+// scripted_server MODEL_DIR [API_KEY]: the real server over an engine without a model, for black-box tests of the API.
 // An answer repeats its prompt; in thinking mode some reasoning stands before it.
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +14,7 @@
 int main(int argc, char** argv) {
     using namespace megamoe;
     if (argc < 2) {
-        fmt::print(stderr, "usage: scripted_server MODEL_DIR [PORT]\n");
+        fmt::print(stderr, "usage: scripted_server MODEL_DIR [API_KEY]\n");
         return 2;
     }
     const std::string model_dir = argv[1];
@@ -40,7 +39,7 @@ int main(int argc, char** argv) {
         },
         kEndOfSentence);
     backend.run();
-    auto server = frontend::Server::start({.port = argc > 2 ? std::atoi(argv[2]) : 0, .drain_timeout_ms = 1000},
+    auto server = frontend::Server::start({.port = 0, .api_key = argc > 2 ? argv[2] : "", .drain_timeout_ms = 1000},
                                           backend, tokenizer.value(),
                                           {.served_name = "mini",
                                            .model_path = model_dir,

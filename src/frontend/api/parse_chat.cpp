@@ -23,7 +23,8 @@ struct EffortWord {
 constexpr std::array kEfforts{
     EffortWord{"none", false, text::Effort::kDefault}, EffortWord{"minimal", true, text::Effort::kLow},
     EffortWord{"low", true, text::Effort::kLow},       EffortWord{"medium", true, text::Effort::kDefault},
-    EffortWord{"high", true, text::Effort::kHigh},     EffortWord{"max", true, text::Effort::kMax},
+    EffortWord{"high", true, text::Effort::kHigh},     EffortWord{"xhigh", true, text::Effort::kMax},
+    EffortWord{"max", true, text::Effort::kMax},
 };
 
 void read_effort(Fields& fields, text::ChatOptions& chat) {
@@ -33,7 +34,7 @@ void read_effort(Fields& fields, text::ChatOptions& chat) {
     }
     const auto found = std::find_if(kEfforts.begin(), kEfforts.end(), [&](const auto& e) { return e.word == *word; });
     if (found == kEfforts.end()) {
-        fields.fail("reasoning_effort", "expected none, minimal, low, medium, high or max");
+        fields.fail("reasoning_effort", "expected none, minimal, low, medium, high, xhigh or max");
         return;
     }
     chat.thinking = found->thinking;

@@ -259,7 +259,7 @@ TEST(ParseChat, RefusesWhatItDoesNotUnderstandByName) {
               "chat_template_kwargs.mood is 1, but this chat template only takes thinking, drop_thinking, "
               "reasoning_effort");
     EXPECT_EQ(message(hi, R"(,"reasoning_effort":"huge")"),
-              R"(reasoning_effort is "huge", expected none, minimal, low, medium, high or max)");
+              R"(reasoning_effort is "huge", expected none, minimal, low, medium, high, xhigh or max)");
     EXPECT_EQ(message(hi, R"(,"top_logprobs":3)"), "top_logprobs is 3, which needs logprobs = true");
 }
 

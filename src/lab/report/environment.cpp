@@ -1,5 +1,6 @@
 #include "lab/report/environment.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -101,6 +102,14 @@ std::string environment_json(const std::string& command) {
           {"clock_source", or_null(first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"))},
           {"load_average", or_null(first_line("/proc/loadavg"))}}}};
     return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string machine_in_words() {
+    utsname system{};
+    uname(&system);
+    const std::string cpu = field_of("/proc/cpuinfo", "model name");
+    return fmt::format("{}, {} cores, {} {}", cpu.empty() ? system.machine : cpu, std::thread::hardware_concurrency(),
+                       system.sysname, system.release);
 }
 
 }  // namespace megamoe::lab

@@ -9,4 +9,7 @@ namespace megamoe::lab {
 // Spec  bench.md 9.2, the part a client can see
 std::string environment_json(const std::string& command);
 
+// "AMD EPYC 9654, 2 cores, Linux 6.1.0"
+std::string machine_in_words();
+
 }  // namespace megamoe::lab

@@ -19,7 +19,7 @@ p{margin:.4rem 0}.dim,.none{color:var(--dim)}
 .verdict{background:var(--card);border-left:4px solid #0072B2;padding:.8rem 1rem;margin:1rem 0}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-th:first-child,td:first-child{text-align:left}th{font-weight:600;color:var(--dim)}
+th:first-child,td:first-child{text-align:left}th{font-weight:600;color:var(--dim);white-space:normal;vertical-align:bottom}
 .scroll{overflow-x:auto}.bad{text-decoration:line-through;color:var(--dim)}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:1.2rem}
 figure{margin:0}figcaption{font-weight:600;margin-bottom:.2rem}

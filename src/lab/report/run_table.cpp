@@ -63,8 +63,9 @@ std::vector<std::string> doubts(const Measured& run, const MeasureOptions& optio
             fmt::format("concurrency {} was asked for, {} was reached", options.max_concurrency, m.peak_concurrency));
     }
     if (!checks.client_fast) {
-        out.push_back(fmt::format("the client may have been the limit: CPU share {:.0f} %, timer lag p99 {:.1f} ms",
-                                  100 * run.pass.self.cpu_share, run.pass.self.loop_lag_p99_ms));
+        out.push_back(fmt::format(
+            "times may be late by {1:.1f} ms: the client's thread was that late in 1 % of cases (CPU share {0:.0f} %)",
+            100 * run.pass.self.cpu_share, run.pass.self.loop_lag_p99_ms));
     }
     if (m.steady && m.steady->fraction < 0.6) {
         out.push_back(

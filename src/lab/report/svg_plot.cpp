@@ -21,7 +21,7 @@ constexpr double kBottom = 40;
 // A linear or logarithmic x axis and where its labels stand.
 class Axis {
   public:
-    Axis(double low, double high, bool log) : log_(log), low_(low), high_(high) {
+    Axis(double low, double high, bool log, double left = kLeft) : log_(log), left_(left), low_(low), high_(high) {
         if (log_) {
             low_ = std::pow(10, std::floor(std::log10(low)));
             high_ = std::pow(10, std::ceil(std::log10(high) - 1e-9));
@@ -41,8 +41,9 @@ class Axis {
 
     double place(double x) const {
         const double share = log_ ? std::log(x / low_) / std::log(high_ / low_) : (x - low_) / (high_ - low_);
-        return kLeft + share * (kWidth - kLeft - kRight);
+        return left_ + share * (kWidth - left_ - kRight);
     }
+    double middle() const { return (left_ + kWidth - kRight) / 2; }
     const std::vector<double>& ticks() const { return ticks_; }
 
   private:
@@ -57,6 +58,7 @@ class Axis {
     }
 
     bool log_;
+    double left_;
     double low_;
     double high_;
     std::vector<double> ticks_;
@@ -75,8 +77,8 @@ std::string x_axis(const Axis& axis, double base, std::string_view label) {
                            R"(<text x="{0:.1f}" y="{3}" text-anchor="middle">{4:.6g}</text>)",
                            x, kTop, base, base + 15, tick);
     }
-    svg += fmt::format(R"(<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>)",
-                       (kLeft + kWidth - kRight) / 2, base + 33, escape_html(label));
+    svg += fmt::format(R"(<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>)", axis.middle(), base + 33,
+                       escape_html(label));
     return svg;
 }
 
@@ -166,8 +168,11 @@ std::string curve_plot(std::span<const Curve> curves, const PlotOptions& options
 std::string dot_plot(std::span<const DotRow> rows, const std::string& x_label) {
     constexpr double kRowHeight = 34;
     const double base = kTop + kRowHeight * static_cast<double>(rows.size());
+    constexpr double kLetter = 6.5;
     double high = 0;
+    double left = kLeft;
     for (const DotRow& row : rows) {
+        left = std::max(left, kLetter * static_cast<double>(row.name.size()) + 12);
         for (const double value : row.values) {
             high = std::max(high, value);
         }
@@ -175,18 +180,18 @@ std::string dot_plot(std::span<const DotRow> rows, const std::string& x_label) {
     if (high <= 0) {
         return "<p class=\"none\">no values</p>";
     }
-    const Axis axis(0, high * 1.02, false);
+    const Axis axis(0, high * 1.02, false, left);
     std::string svg = open_svg(base + kBottom, x_label) + x_axis(axis, base, x_label);
     for (std::size_t k = 0; k < rows.size(); ++k) {
         const double y = kTop + kRowHeight * (static_cast<double>(k) + 0.5);
-        svg += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kLeft - 6, y + 4,
+        svg += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", left - 6, y + 4,
                            escape_html(rows[k].name));
         if (rows[k].values.empty()) {
             continue;
         }
         const double median = Distribution(std::span<const double>(rows[k].values)).quantile(0.5);
-        svg += fmt::format(R"(<rect x="{}" y="{:.1f}" width="{:.1f}" height="14" fill="{}" opacity="0.25"/>)", kLeft,
-                           y - 7, axis.place(median) - kLeft, arm_colour(k));
+        svg += fmt::format(R"(<rect x="{}" y="{:.1f}" width="{:.1f}" height="14" fill="{}" opacity="0.25"/>)", left,
+                           y - 7, axis.place(median) - left, arm_colour(k));
         for (const double value : rows[k].values) {
             svg += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="4" fill="{}"><title>{:.4g}</title></circle>)",
                                axis.place(value), y, arm_colour(k), value);

@@ -183,20 +183,26 @@ class Aggregator {
     }
 
     void add_concurrency() {
-        std::vector<Interval> intervals;
+        std::vector<Interval> sent;
+        std::vector<Interval> slots;
         for (const RequestRecord* record : records_) {
             if (record->t_start != 0 && departure(*record) > record->t_start) {
-                intervals.push_back({record->t_start, departure(*record)});
+                sent.push_back({record->t_start, departure(*record)});
+                slots.push_back({record->t_sched, record->t_end});
             }
         }
-        const std::vector<InflightStep> steps = inflight_steps(intervals);
+        const std::vector<InflightStep> steps = inflight_steps(sent);
         for (const InflightStep& step : steps) {
             run_.peak_concurrency = std::max(run_.peak_concurrency, step.count);
         }
         run_.mean_concurrency = mean_inflight(steps, window_);
+        // In a closed loop the steady part is where the slots are taken: between the end of one request and the first byte of
+        // the next on the same slot lies no time of the load's, and a dip of microseconds must not end the window.
         const bool closed = !options_.open_loop && options_.max_concurrency > 0;
         const double full = closed ? static_cast<double>(options_.max_concurrency) : median_inflight(steps, window_);
-        const Interval steady = longest_at_least(steps, 0.95 * full);
+        Interval steady = longest_at_least(closed ? inflight_steps(slots) : steps, 0.95 * full);
+        steady.begin_ns = std::max(steady.begin_ns, window_.begin_ns);
+        steady.end_ns = std::min(steady.end_ns, window_.end_ns);
         if (steady.end_ns > steady.begin_ns) {
             run_.steady = steady_of(steady);
         }

@@ -248,6 +248,27 @@ TEST(RunMetrics, WaveZeroIsTheFirstOfEachSlot) {
     EXPECT_EQ(run.latency_ms.ttft_rest.count, 3U);
 }
 
+TEST(RunMetrics, SteadyStateOutlivesTheMomentBetweenTwoRequestsOfASlot) {
+    // Two slots, three waves in lock step; 1 ms passes between the end of a request and the first byte of the next.
+    std::vector<RequestRecord> records;
+    for (int wave = 0; wave < 3; ++wave) {
+        for (int slot = 0; slot < 2; ++slot) {
+            RequestRecord& r = records.emplace_back(vector_t1());
+            r.t_sched = at(100.0 * wave);
+            r.t_start = at(100.0 * wave + 1);
+            r.t_first = at(100.0 * wave + 50);
+            r.t_last = r.t_end = at(100.0 * (wave + 1));
+            r.chunks = {{r.t_first, 4, 1}, {r.t_last, 8, 1}};
+        }
+    }
+
+    const RunMetrics run = run_metrics(records, {.max_concurrency = 2});
+
+    ASSERT_TRUE(run.steady);
+    EXPECT_NEAR(run.steady->fraction, 1.0, 1e-9);
+    EXPECT_EQ(run.peak_concurrency, 2);
+}
+
 TEST(RunMetrics, GoodputNeedsAllLimits) {
     const std::vector<RequestRecord> records{vector_t1()};
 

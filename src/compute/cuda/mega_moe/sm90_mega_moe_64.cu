@@ -1,3 +1,3 @@
 #include "compute/cuda/mega_moe/instantiate.cuh"
 
-MM_INSTANTIATE_MEGA_MOE(64, 4)
+MM_INSTANTIATE_MEGA_MOE(64, 2)

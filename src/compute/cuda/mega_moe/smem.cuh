@@ -22,8 +22,11 @@ struct Traits {
     static constexpr std::int32_t kHalves = kTiles / kWarpgroups;  // tiles a warpgroup owns
     static constexpr std::int32_t kMathThreads = kWarpgroups * 128;
     static constexpr std::int32_t kThreads = kMathThreads + 128;
-    static constexpr std::int32_t kMathRegisters = kWarpgroups == 4 ? 112 : 224;
-    static constexpr std::int32_t kFrontRegisters = 56;
+    // Roles trade registers inside what the block was given at its start; asking for more would wait for ever.
+    static constexpr std::int32_t kEntryRegisters = 65536 / kThreads / 8 * 8;
+    static constexpr std::int32_t kMathRegisters = kWarpgroups == 4 ? 104 : 224;
+    static constexpr std::int32_t kFrontRegisters = kWarpgroups == 4 ? 64 : 56;
+    static_assert(kMathRegisters * kMathThreads + kFrontRegisters * 128 <= kEntryRegisters * kThreads);
     static constexpr PanelLayout kPanel = panel_layout(kFormat);
 
     // Rows of staged results, padded so that the columns of an 8x8 tile fall on different banks.
