@@ -83,8 +83,7 @@ Result<Done> run_comparison(const DemoOptions& options, const std::vector<lab::A
     experiment.title = "megamoe demo: " + std::filesystem::path(options.model_path).filename().string();
     experiment.workload = workload_text(options);
     experiment.machine = lab::machine_in_words();
-    every run is a fresh server process ", std::thread::hardware_concurrency());
-        lab::ProgressLine progress(/*quiet=*/false);
+    lab::ProgressLine progress(/*quiet=*/false);
     ab.on_progress = [&](std::string_view what) { progress.show(what); };
     ab.on_event = [&](const std::string& line) {
         progress.clear();
@@ -152,9 +151,8 @@ Result<Done> let_the_model_speak(const DemoOptions& options, const lab::Arm& arm
     const std::string log = options.output_dir + "/runs/chat.log";
     MM_TRY(lab::ServerProcess server, lab::ServerProcess::start(arm.server_argv, log));
     MM_TRY(const lab::Target target, server.wait_ready(kReadyTimeoutMs, nullptr));
-    say(fmt::format(
-        "\nOne chat request to {}; the model in models/mini knows nothing and goes on with your words:\n\n{}", arm.name,
-        options.question));
+    say(fmt::format("\nOne chat request to {}; a model of this size knows nothing, it goes on with your words:\n\n{}",
+                    arm.name, options.question));
     MM_TRY_DONE(chat(target, options.question));
     return server.stop(kGraceMs);
 }

@@ -75,7 +75,7 @@ mega::Shape small_shape(std::int32_t ranks) {
 
 void check_small(Checker& checker) {
     for (const ExpertFormat format : {ExpertFormat::kMxfp4, ExpertFormat::kFp8}) {
-        for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 128}) {
+        for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 112}) {
             for (const std::int32_t ranks : {1, 4}) {
                 WorldOptions o;
                 o.shape = small_shape(ranks);
@@ -85,7 +85,7 @@ void check_small(Checker& checker) {
                 world.set_inputs(std::vector<std::int32_t>(static_cast<std::size_t>(ranks), 67), Routing::kUniform, 5);
                 const std::string label = text("%s N=%d R=%d", format == ExpertFormat::kFp8 ? "fp8" : "mxfp4", tokens, ranks);
                 checker.run(world, MegaMoeVersion::kOverlapped, label, 16);
-                if (tokens == 32 || tokens == 128) {
+                if (tokens == 32 || tokens == 112) {
                     checker.run(world, MegaMoeVersion::kPhased, label, 16);
                     checker.run(world, MegaMoeVersion::kStandard, label, 16);
                 }
@@ -330,7 +330,7 @@ void bench(const BenchOptions& b) {
 
 void print_kernels() {
     for (const ExpertFormat format : {ExpertFormat::kMxfp4, ExpertFormat::kFp8}) {
-        for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 128}) {
+        for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 112}) {
             cuda::MegaMoeLimits limits{};
             check(cuda::query_mega_moe(format, tokens, limits), "query");
             std::printf("%s N=%-3d registers %d, shared %d, stages %d, spilled bytes %d, blocks %d\n", format == ExpertFormat::kFp8 ? "fp8  " : "mxfp4",

@@ -244,7 +244,7 @@ class Errors(unittest.TestCase):
 
     def test_a_prompt_beyond_the_context(self):
         with self.assertRaises(openai.BadRequestError):
-            Target.client().completions.create(model=Target.model, prompt=[100] * 1_000_000, max_tokens=1)
+            Target.client().completions.create(model=Target.model, prompt="word " * 1_000_000, max_tokens=1)
 
     @only_ours
     def test_what_is_not_supported_is_refused_by_name(self):

@@ -14,7 +14,7 @@ MegaMoeConfig choose_config(const mega::Shape& shape, ExpertFormat format, std::
     // One block an expert while weights come from memory: a second block reads them again, from L2 at best. Random routing
     // spreads like a Poisson distribution; two deviations above the mean leave few experts that need a second block.
     const double wanted = mean + 2.0 * std::sqrt(mean);
-    for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 128}) {
+    for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 112}) {
         config.tokens = tokens;
         if (tokens >= wanted) {
             break;

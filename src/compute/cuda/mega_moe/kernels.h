@@ -30,6 +30,6 @@ MegaMoeKernel mega_moe_kernel<64>(ExpertFormat format);
 template <>
 MegaMoeKernel mega_moe_kernel<96>(ExpertFormat format);
 template <>
-MegaMoeKernel mega_moe_kernel<128>(ExpertFormat format);
+MegaMoeKernel mega_moe_kernel<112>(ExpertFormat format);
 
 }  // namespace megamoe::cuda

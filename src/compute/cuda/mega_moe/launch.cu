@@ -26,8 +26,8 @@ bool find_kernel(ExpertFormat format, std::int32_t tokens, MegaMoeKernel& kernel
         case 96:
             kernel = mega_moe_kernel<96>(format);
             return true;
-        case 128:
-            kernel = mega_moe_kernel<128>(format);
+        case 112:
+            kernel = mega_moe_kernel<112>(format);
             return true;
         default:
             return false;

@@ -12,25 +12,33 @@ namespace megamoe::cuda {
 template <class T>
 using Accumulators = float[T::kHalves][T::kTokens / 2];
 
-// 16 E4M3 codes of one row out of one packed word: a lookup of eight magnitudes by byte permutation, then the signs.
+// E4M3 codes of {0, .5, 1, 1.5, 2, 3, 4, 6} * 2^(i - 8). Static, so that its address is a constant in the inner loop.
+__device__ inline uint2* magnitude_table() {
+    __shared__ uint2 table[16];
+    return table;
+}
+
+// 8 E4M3 codes out of one packed word: a lookup of magnitudes by byte permutation, then the signs.
 __device__ inline void decode_word(std::uint32_t word, uint2 magnitude, std::uint32_t& low, std::uint32_t& high) {
-    const std::uint32_t select = word & 0x77777777U;
+    const std::uint32_t select = ptx::and_opaque(word, 0x77777777U);
     low = __byte_perm(magnitude.x, magnitude.y, select) | (word & 0x80808080U);
     high = __byte_perm(magnitude.x, magnitude.y, select >> 16) | ((word << 4) & 0x80808080U);
 }
 
 // A fragment of 64 x 128 for this thread: four steps of 32 columns, four registers each.
-// In  tile       shared address of the tile's codes, this thread's vector
-//     exponents  this thread's word of offsets
-//     table      shared address of Control::magnitude
-__device__ inline void decode_tile(std::uint32_t tile, std::uint32_t exponents, std::uint32_t table,
-                                   std::uint32_t (&a)[16]) {
-    const uint4 first = ptx::ld_shared_v4(tile);
-    const uint4 second = ptx::ld_shared_v4(tile + 2048);
+// In  codes      shared address of the tile's codes, this thread's vector
+//     exponents  shared address of this thread's word of offsets
+__device__ inline void decode_tile(std::uint32_t codes, std::uint32_t exponents, std::uint32_t (&a)[16]) {
+    const std::uint32_t offsets = ptx::ld_shared(exponents);
+    const uint4 first = ptx::ld_shared_v4(codes);
+    const uint4 second = ptx::ld_shared_v4(codes + 2048);
     const std::uint32_t words[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
+    const std::uint32_t even = (offsets << 3) & 0x78787878U;  // table offsets of the upper rows, a byte a step
+    const std::uint32_t odd = (offsets >> 1) & 0x78787878U;   // of the rows 8 below
+    const std::uint32_t table = ptx::shared_address(magnitude_table());
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // i = step * 2 + half
-        const std::uint32_t offset = (i == 0 ? exponents << 3 : exponents >> (4 * i - 3)) & 0x78U;
+        const std::uint32_t offset = __byte_perm(i % 2 == 0 ? even : odd, 0, 0x4440U + static_cast<std::uint32_t>(i / 2));
         const uint2 magnitude = ptx::ld_shared_v2(table + offset);
         decode_word(words[i], magnitude, a[(i / 2) * 4 + i % 2], a[(i / 2) * 4 + 2 + i % 2]);
     }
@@ -53,15 +61,57 @@ __device__ inline void promote(const float (&part)[kTokens / 2], std::uint32_t s
     }
 }
 
-// All panels of a task. False: aborted.
+// One stage as this thread sees it.
+template <class T>
+struct Stage {
+    std::uint32_t weights;
+    std::uint32_t scales;  // of this thread's token columns
+    std::uint32_t tokens;  // low half of the descriptor, the same in the whole warp
+
+    __device__ Stage(const Smem<T>& smem, std::int32_t stage, std::int32_t thread)
+        : weights(ptx::shared_address(smem.weights(stage))),
+          scales(ptx::shared_address(smem.scales(stage)) + thread % 4 * 8),
+          tokens(__shfl_sync(0xFFFFFFFFU, ptx::wgmma_descriptor_low(ptx::shared_address(smem.tokens(stage))), 0)) {}
+
+    __device__ void decode(std::int32_t tile, std::int32_t thread, std::uint32_t (&a)[16]) const {
+        decode_tile(weights + tile * T::kPanel.tile_codes + thread * 16,
+                    weights + T::kPanel.exponents + tile * T::kPanel.tile_exponents + exponent_word_offset(thread), a);
+    }
+
+    // Starts the product of a tile with the tokens; `a` is its decoded form (MXFP4) and must stay untouched until it is over.
+    __device__ void start(std::int32_t tile, const std::uint32_t (&a)[16], float (&part)[T::kTokens / 2]) const {
+        using Mma = ptx::Wgmma<T::kTokens>;
+        ptx::wgmma_fence();
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            if constexpr (T::kFormat == ExpertFormat::kMxfp4) {
+                Mma::rs(part, a + 4 * k, ptx::wgmma_descriptor(tokens + 2 * k), k > 0 ? 1 : 0);
+            } else {
+                const std::uint32_t codes = ptx::wgmma_descriptor_low(weights + tile * T::kPanel.tile_codes);
+                Mma::ss(part, ptx::wgmma_descriptor(codes + 2 * k), ptx::wgmma_descriptor(tokens + 2 * k), k > 0 ? 1 : 0);
+            }
+        }
+        ptx::wgmma_commit_group();
+    }
+
+    __device__ void finish(std::int32_t tile, float (&part)[T::kTokens / 2], float (&acc)[T::kTokens / 2]) const {
+        const std::uint32_t bases = weights + T::kPanel.bases + tile * 8;
+        const float base_even = __uint_as_float(ptx::ld_shared(bases));
+        const float base_odd = T::kFormat == ExpertFormat::kMxfp4 ? base_even : __uint_as_float(ptx::ld_shared(bases + 4));
+        ptx::wgmma_wait_group<0>();
+        ptx::wgmma_pin(part);
+        promote<T::kTokens>(part, scales, base_even, base_odd, acc);
+    }
+};
+
+// All panels of a task. While the tensor cores work on a tile, its successor is decoded. False: aborted.
 // In  warpgroup, thread (in it)
 //     first     called once, when the rows of the task are known to be there
 template <class T, class First>
 __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int32_t panels, std::int32_t warpgroup,
                                 std::int32_t thread, StageCursor& at, Accumulators<T>& acc, First first) {
-    using Mma = ptx::Wgmma<T::kTokens>;
+    constexpr bool kDecode = T::kFormat == ExpertFormat::kMxfp4;
     Control& control = c.control;
-    const std::uint32_t table = ptx::shared_address(control.magnitude);
     float part[T::kTokens / 2];
 #pragma unroll
     for (int i = 0; i < T::kTokens / 2; ++i) {
@@ -71,51 +121,45 @@ __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int3
             acc[h][i] = 0.0F;
         }
     }
+    const std::int32_t tile = warpgroup * T::kHalves;
+    std::uint32_t a[T::kHalves][16] = {};
+    if (!wait_barrier(control, &control.full[at.stage], at.phase)) {
+        return false;
+    }
+    first();
+    if constexpr (kDecode && T::kHalves > 1) {
+        Stage<T>(smem, at.stage, thread).decode(tile, thread, a[0]);
+    }
     for (std::int32_t panel = 0; panel < panels; ++panel) {
-        if (!wait_barrier(control, &control.full[at.stage], at.phase)) {
-            return false;
-        }
-        if (panel == 0) {
-            first();
-        }
-        const std::uint32_t weights = ptx::shared_address(smem.weights(at.stage));
-        const std::uint32_t scales = ptx::shared_address(smem.scales(at.stage)) + thread % 4 * 8;
-        const std::uint64_t tokens = ptx::wgmma_descriptor(ptx::shared_address(smem.tokens(at.stage)));
+        const Stage<T> stage(smem, at.stage, thread);
+        std::uint64_t* const empty = &control.empty[at.stage];
+        at.next<Smem<T>::kStages>();
+        const bool more = panel + 1 < panels;
 #pragma unroll
         for (int h = 0; h < T::kHalves; ++h) {
-            const std::int32_t tile = warpgroup * T::kHalves + h;
-            const std::uint32_t bases = weights + T::kPanel.bases + tile * 8;
-            if constexpr (T::kFormat == ExpertFormat::kMxfp4) {
-                std::uint32_t a[16];
-                const std::uint32_t exponents =
-                    ptx::ld_shared(weights + T::kPanel.exponents + tile * T::kPanel.tile_exponents + exponent_word_offset(thread));
-                decode_tile(weights + tile * T::kPanel.tile_codes + thread * 16, exponents, table, a);
-                ptx::wgmma_fence();
-#pragma unroll
-                for (int k = 0; k < 4; ++k) {
-                    Mma::rs(part, a + 4 * k, tokens + 2 * k, k > 0 ? 1 : 0);
+            if constexpr (kDecode && T::kHalves == 1) {
+                stage.decode(tile, thread, a[0]);  // other warpgroups keep the tensor cores busy meanwhile
+            }
+            stage.start(tile + h, a[h], part);
+            if (h + 1 < T::kHalves) {
+                if constexpr (kDecode) {
+                    stage.decode(tile + h + 1, thread, a[(h + 1) % T::kHalves]);
                 }
-            } else {
-                const std::uint64_t codes = ptx::wgmma_descriptor(weights + tile * T::kPanel.tile_codes);
-                ptx::wgmma_fence();
-#pragma unroll
-                for (int k = 0; k < 4; ++k) {
-                    Mma::ss(part, codes + 2 * k, tokens + 2 * k, k > 0 ? 1 : 0);
+            } else if (more) {
+                if (!wait_barrier(control, &control.full[at.stage], at.phase)) {
+                    ptx::wgmma_wait_group<0>();
+                    return false;
+                }
+                if constexpr (kDecode && T::kHalves > 1) {
+                    Stage<T>(smem, at.stage, thread).decode(tile, thread, a[0]);
                 }
             }
-            ptx::wgmma_commit_group();
-            ptx::wgmma_wait_group<0>();
-            ptx::wgmma_pin(part);
-            const float base_even = __uint_as_float(ptx::ld_shared(bases));
-            const float base_odd =
-                T::kFormat == ExpertFormat::kMxfp4 ? base_even : __uint_as_float(ptx::ld_shared(bases + 4));
-            promote<T::kTokens>(part, scales, base_even, base_odd, acc[h]);
+            stage.finish(tile + h, part, acc[h]);
         }
         __syncwarp();
         if (thread % 32 == 0) {
-            ptx::mbarrier_arrive(&control.empty[at.stage]);
+            ptx::mbarrier_arrive(empty);
         }
-        at.next<Smem<T>::kStages>();
     }
     return true;
 }

@@ -45,7 +45,7 @@ __device__ inline void prepare_block(const Context& c) {
         for (int i = 0; i < 8; ++i) {
             v[i] = kMagnitude[i] * unit;
         }
-        control.magnitude[tid - 32] = {pack_e4m3(v[0], v[1], v[2], v[3]), pack_e4m3(v[4], v[5], v[6], v[7])};
+        magnitude_table()[tid - 32] = {pack_e4m3(v[0], v[1], v[2], v[3]), pack_e4m3(v[4], v[5], v[6], v[7])};
     }
     __syncthreads();
 }
@@ -140,7 +140,9 @@ __global__ __launch_bounds__(T::kThreads, 1) void mega_moe(const __grid_constant
     }
     // While the tensor cores have nothing to do, their warps pull too: a row each, the rest is left to the front warps.
     const std::int32_t wave = p.blocks_per_rank * (T::kMathThreads / 32);
-    const std::int32_t pulled_by_math = c.control.total_rows < wave ? c.control.total_rows : wave;
+    // Not if the ring is smaller than the work: a slot is freed by tasks, and these warps must not wait for their own.
+    const bool fits = c.control.begin[p.schedule.num_experts].block <= p.workspace.ring_blocks;
+    const std::int32_t pulled_by_math = !fits ? 0 : c.control.total_rows < wave ? c.control.total_rows : wave;
     if (threadIdx.x < 128) {
         ptx::setmaxnreg_dec<T::kFrontRegisters>();
         run_front_warps<T>(c, smem, pulled_by_math);

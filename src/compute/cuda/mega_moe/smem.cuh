@@ -11,7 +11,7 @@ namespace megamoe::cuda {
 
 inline constexpr std::int32_t kTaskSlots = 4;
 inline constexpr std::int32_t kMaxStages = 16;
-inline constexpr std::int32_t kSmemBudget = 232448;  // of a block on sm_90
+inline constexpr std::int32_t kSmemBudget = 232448 - 128;  // of a block on sm_90, less the static table
 
 // What an instantiation is made of: tokens of a block (the N of the matrix instruction) and who computes.
 template <std::int32_t kTokens_, std::int32_t kWarpgroups_, ExpertFormat kFormat_>
@@ -34,7 +34,8 @@ struct Traits {
     static constexpr std::int32_t kOutStride = kHalves * kTileRows * 2 + 16;
     static constexpr std::int32_t kStaging = kTokens * (kActStride > kWarpgroups * kOutStride ? kActStride
                                                                                             : kWarpgroups * kOutStride);
-    static constexpr std::int32_t kWeightBytes = (kPanel.bytes + 127) / 128 * 128;
+    static constexpr std::int32_t kWeightAlign = kFormat == ExpertFormat::kFp8 ? 1024 : 128;  // FP8: read as a swizzled operand
+    static constexpr std::int32_t kWeightBytes = (kPanel.bytes + kWeightAlign - 1) / kWeightAlign * kWeightAlign;
     static constexpr std::int32_t kTokenBytes = kTokens * 128;
     static constexpr std::int32_t kScaleBytes = (kTokens * 4 + 127) / 128 * 128;
     static constexpr std::int32_t kStageBytes = kWeightBytes + kTokenBytes + kScaleBytes;
@@ -52,7 +53,6 @@ struct Control {
     std::int32_t total_rows;          // that this rank's experts receive
     std::uint32_t abort;
     std::uint32_t last;
-    uint2 magnitude[16];              // E4M3 codes of {0, .5, 1, 1.5, 2, 3, 4, 6} * 2^(i - 8)
     std::uint32_t row_meta[2][128];   // of the task's rows: routing weight or source; tasks alternate
     std::int32_t rows_from[mega::kMaxRanks];
     std::int32_t row_begin[kMaxLocalExperts + 1];

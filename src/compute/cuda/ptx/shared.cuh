@@ -81,6 +81,13 @@ __device__ inline void stmatrix_x1_trans(std::uint32_t address, std::uint32_t v)
     asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(address), "r"(v) : "memory");
 }
 
+// An `and` that the compiler takes as it is: it would rather split the mask and pay one operation more.
+__device__ inline std::uint32_t and_opaque(std::uint32_t a, std::uint32_t b) {
+    std::uint32_t v;
+    asm("and.b32 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+    return v;
+}
+
 template <int kRegisters>
 __device__ inline void setmaxnreg_inc() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));

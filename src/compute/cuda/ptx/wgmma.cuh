@@ -30,12 +30,18 @@ __device__ inline void wgmma_pin(float (&d)[kCount]) {
     }
 }
 
-// Shared-memory operand: rows of 128 bytes, 128-byte swizzle, groups of 8 rows 1024 bytes apart. A step of 32 columns adds 2.
-__device__ inline std::uint64_t wgmma_descriptor(std::uint32_t shared_address) {
-    constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
-    constexpr std::uint64_t kStride = std::uint64_t{1024 >> 4} << 32;
-    constexpr std::uint64_t kLeading = std::uint64_t{1} << 16;
-    return kSwizzle128 | kStride | kLeading | ((shared_address & 0x3FFFFU) >> 4);
+// Shared-memory operand: rows of 128 bytes, 128-byte swizzle, groups of 8 rows 1024 bytes apart. The low half holds the
+// address; a step of 32 columns adds 2 to it.
+__device__ inline std::uint32_t wgmma_descriptor_low(std::uint32_t shared_address) {
+    constexpr std::uint32_t kLeading = 1U << 16;
+    return kLeading | ((shared_address & 0x3FFFFU) >> 4);
+}
+__device__ inline std::uint64_t wgmma_descriptor(std::uint32_t low) {
+    constexpr std::uint32_t kSwizzle128 = 1U << 30;
+    constexpr std::uint32_t kStride = 1024U >> 4;
+    std::uint64_t descriptor;
+    asm("mov.b64 %0, {%1, %2};" : "=l"(descriptor) : "r"(low), "r"(kSwizzle128 | kStride));
+    return descriptor;
 }
 
 template <int kN>
@@ -209,45 +215,43 @@ struct Wgmma<96> {
     }
 };
 
-// wgmma.m64n128k32, E4M3 x E4M3, A in registers
+// wgmma.m64n112k32, E4M3 x E4M3
 template <>
-struct Wgmma<128> {
-    __device__ static void rs(float (&d)[64], const std::uint32_t* a, std::uint64_t b, int scale_d) {
+struct Wgmma<112> {
+    __device__ static void rs(float (&d)[56], const std::uint32_t* a, std::uint64_t b, int scale_d) {
         asm volatile(
-            "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {"
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %61, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n112k32.f32.e4m3.e4m3 {"
             "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
             "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
             "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-            "{%64, %65, %66, %67}, %68, p, 1, 1;\n}\n"
+            "%48, %49, %50, %51, %52, %53, %54, %55}, "
+            "{%56, %57, %58, %59}, %60, p, 1, 1;\n}\n"
             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
               "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
               "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
               "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
               "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
               "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
-              "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-              "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+              "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(scale_d));
     }
-    __device__ static void ss(float (&d)[64], std::uint64_t a, std::uint64_t b, int scale_d) {
+    __device__ static void ss(float (&d)[56], std::uint64_t a, std::uint64_t b, int scale_d) {
         asm volatile(
-            "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
-            "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {"
+            "{\n.reg .pred p;\nsetp.ne.b32 p, %58, 0;\n"
+            "wgmma.mma_async.sync.aligned.m64n112k32.f32.e4m3.e4m3 {"
             "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
             "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
             "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-            "%64, %65, p, 1, 1;\n}\n"
+            "%48, %49, %50, %51, %52, %53, %54, %55}, "
+            "%56, %57, p, 1, 1;\n}\n"
             : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
               "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
               "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
               "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
               "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
               "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
-              "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-              "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+              "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
             : "l"(a), "l"(b), "r"(scale_d));
     }
 };
