@@ -18,6 +18,8 @@ if(MM_TESTS)
 endif()
 if(MM_BENCH)
   find_package(benchmark REQUIRED)
+endif()
+if(MM_ONEDNN)
   # oneDNN's own CMake package insists on OpenCL headers, which a roof for the CPU does not need.
   find_path(DNNL_INCLUDE oneapi/dnnl/dnnl.hpp)
   find_library(DNNL_LIBRARY dnnl)

@@ -178,7 +178,8 @@ Result<ExitCode> run_demo(const DemoOptions& options, const std::string& command
     say("work     " + workload_text(options));
     lab::Experiment experiment;
     const auto compared = run_comparison(options, arms, command, experiment);
-    if (!experiment.runs.empty()) {
+    const auto is_valid = [](const lab::ExperimentRun& run) { return run.checks.valid(); };
+    if (std::any_of(experiment.runs.begin(), experiment.runs.end(), is_valid)) {
         MM_TRY_DONE(write_report(options, experiment));
     }
     if (!compared) {
@@ -186,8 +187,7 @@ Result<ExitCode> run_demo(const DemoOptions& options, const std::string& command
     }
     MM_TRY_DONE(let_the_model_speak(options, arms.back()));
     print_what_next(options, arms.back());
-    const bool all_valid = std::all_of(experiment.runs.begin(), experiment.runs.end(),
-                                       [](const lab::ExperimentRun& run) { return run.checks.valid(); });
+    const bool all_valid = std::all_of(experiment.runs.begin(), experiment.runs.end(), is_valid);
     return all_valid ? kExitDone : kExitRequestFailed;
 }
 

@@ -16,7 +16,7 @@ struct DemoOptions {
     std::vector<std::string> arms;             // "name=flags of megamoe serve"
     std::uint32_t input_len = 192;
     std::uint32_t output_len = 48;
-    std::int64_t num_prompts = 32;
+    std::int64_t num_prompts = 96;
     std::int32_t max_concurrency = 8;
     int repeats = 3;
     std::string dataset_path;  // empty: sample_text.txt of the model folder, or random tokens

@@ -214,6 +214,7 @@ void World::set_inputs(const std::vector<std::int32_t>& rows, Routing routing, s
 }
 
 void World::set_epoch(std::uint32_t epoch) {
+    epoch ^= (control(0).epoch ^ epoch) & 1U;  // the bank that the last launch cleared
     for (const auto& heap : heaps_) {
         check(cudaMemcpy(heap.as() + params_.heap.control, &epoch, 4, cudaMemcpyHostToDevice), "set epoch");
     }

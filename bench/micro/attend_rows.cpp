@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/micro/roofs.h"
+#include "bench/roofs/roofs.h"
 #include "bench/micro/table.h"
 #include "compute/cpu/row_ops.h"
 #include "compute/cpu/test_data.h"

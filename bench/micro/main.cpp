@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "bench/micro/roofs.h"
+#include "bench/roofs/roofs.h"
 #include "bench/micro/table.h"
 #include "compute/cpu/isa.h"
 

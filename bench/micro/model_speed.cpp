@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "bench/micro/roofs.h"
+#include "bench/roofs/roofs.h"
 #include "model/solo.h"
 
 namespace megamoe::bench {

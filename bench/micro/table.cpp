@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "bench/micro/best_time.h"
+#include "bench/roofs/best_time.h"
 
 namespace megamoe::bench {
 namespace {

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/check.h"
+
 namespace megamoe::comm {
 namespace {
 
@@ -21,6 +23,16 @@ std::byte* allocate_zeroed(std::int64_t bytes) {
 }
 
 }  // namespace
+
+SymmetricBlock SymmetricBlock::part(std::int64_t byte_offset, std::int64_t bytes) const {
+    MM_CHECK(byte_offset >= 0 && bytes >= 0 && byte_offset + bytes <= bytes_, byte_offset, bytes, bytes_);
+    SymmetricBlock part;
+    part.bytes_ = bytes;
+    for (std::size_t r = 0; r < base_.size() && base_[r] != nullptr; ++r) {
+        part.base_[r] = base_[r] + byte_offset;
+    }
+    return part;
+}
 
 void SymmetricHeap::Free::operator()(std::byte* block) const {
     std::free(block);

@@ -23,6 +23,9 @@ class SymmetricBlock {
         return reinterpret_cast<T*>(at(rank) + byte_offset);
     }
     std::int64_t bytes() const { return bytes_; }  // of one rank's block
+    // The same part of every rank's block.
+    // In    0 <= byte_offset, byte_offset + bytes <= bytes()
+    SymmetricBlock part(std::int64_t byte_offset, std::int64_t bytes) const;
 
   private:
     friend class SymmetricHeap;

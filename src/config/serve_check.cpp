@@ -62,6 +62,25 @@ void derive_ranks(ServeOptions& options, std::vector<Finding>& findings) {
     options.engine.num_ranks = std::max({*options.tp_size, *options.dp_size, *options.ep_size});
 }
 
+void derive_backend(ServeOptions& options, std::vector<Finding>& findings) {
+    const std::string& backend = options.moe_a2a_backend;
+    const bool fused = backend == "megamoe";
+    if (fused) {
+        options.engine.moe_backend = options.megamoe_version == 1 ? MoeBackend::kMegaMoe1 : MoeBackend::kMegaMoe2;
+    } else {
+        options.engine.moe_backend = backend == "reference" ? MoeBackend::kReference : MoeBackend::kStandard;
+    }
+    if (!fused && options.origins.contains("megamoe-version")) {
+        findings.push_back({"CFG-45",
+                            Severity::kNote,
+                            "--megamoe-version",
+                            text(options.megamoe_version),
+                            "no effect",
+                            fmt::format("--moe-a2a-backend is {}", backend),
+                            {}});
+    }
+}
+
 void derive_requests(ServeOptions& options, std::vector<Finding>& findings) {
     EngineConfig& engine = options.engine;
     const std::int32_t share = rank_share(engine).running_requests;
@@ -217,6 +236,7 @@ void derive_options(ServeOptions& options, const ModelGeometry& geometry, const 
                     std::vector<Finding>& findings) {
     EngineConfig& engine = options.engine;
     derive_ranks(options, findings);
+    derive_backend(options, findings);
     derive_requests(options, findings);
     if (engine.threads_per_rank == 0) {
         fill(options, "threads-per-rank", engine.threads_per_rank, std::max(1, machine.cores / engine.num_ranks));

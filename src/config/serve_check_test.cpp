@@ -136,6 +136,27 @@ TEST(ServeCheck, TooFewFileDescriptorsAreRefusedWithTheNumberNeeded) {
     EXPECT_NE(only_problem(check({}, {.cores = 8, .file_limit = 1024})).find("ulimit -n 2048"), std::string::npos);
 }
 
+TEST(ServeCheck, BackendAndVersionChooseTheOperator) {
+    ServeOptions options;
+    options.moe_a2a_backend = "megamoe";
+    EXPECT_EQ(check(options).options.engine.moe_backend, MoeBackend::kMegaMoe2);
+
+    options.megamoe_version = 1;
+    EXPECT_EQ(check(options).options.engine.moe_backend, MoeBackend::kMegaMoe1);
+
+    options.moe_a2a_backend = "reference";
+    EXPECT_EQ(check(options).options.engine.moe_backend, MoeBackend::kReference);
+}
+
+TEST(ServeCheck, AVersionOfTheFusedOperatorWithoutItIsNoted) {
+    ServeOptions options;
+    options.megamoe_version = 1;
+    options.origins["megamoe-version"] = Origin::kFlag;
+
+    ASSERT_EQ(check(options).notes.size(), 1U);
+    EXPECT_EQ(check(options).notes.front().id, "CFG-45");
+}
+
 TEST(ServeCheck, EveryProblemIsReportedAtOnce) {
     ServeOptions options = sized(3, 3, 1, true);
     options.engine.page_size = 3;

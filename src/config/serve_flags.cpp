@@ -138,7 +138,6 @@ const std::string kFp8Reason = "the caches hold bfloat16 in this version";
 const Reasons kNoFp8Cache{{"fp8", kFp8Reason}, {"fp8_e4m3", kFp8Reason}, {"fp8_e5m2", kFp8Reason}};
 
 const Reasons kOtherBackends{
-    {"megamoe", "the fused operator is not part of this version"},
     {"none", "the experts lie on different ranks, so their rows must be exchanged"},
     {"deepep", "that library runs on GPUs"},
     {"mooncake", "that library runs on GPUs"},
@@ -201,10 +200,15 @@ FlagGroup rank_flags() {
                 on_off(
                     {.name = "enable-dp-attention", .help = "needed beside --tp-size above 1"},
                     [](auto& o) -> auto& { return o.enable_dp_attention; }),
-                choice<MoeBackend>(
+                choice(
                     {.name = "moe-a2a-backend", .help = "how tokens reach their experts on other ranks"},
-                    {{"standard", MoeBackend::kStandard}, {"reference", MoeBackend::kReference}},
-                    [](auto& o) -> auto& { return o.engine.moe_backend; }, kOtherBackends),
+                    words({"standard", "megamoe", "reference"}), [](auto& o) -> auto& { return o.moe_a2a_backend; },
+                    kOtherBackends),
+                number(
+                    {.name = "megamoe-version",
+                     .value_hint = "N",
+                     .help = "of backend megamoe: 1 = fused phase by phase, 2 = exchange and products overlap"},
+                    1, 2, [](auto& o) -> auto& { return o.megamoe_version; }),
                 choice(
                     {.name = "load-balance-method", .help = "which rank gets the next request"},
                     words({"total_tokens", "total_requests", "round_robin"}),

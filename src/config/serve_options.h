@@ -18,7 +18,7 @@ enum class Origin : std::uint8_t { kDefault, kFile, kFlag, kDerived };
 std::string_view name(Origin origin);
 
 struct ServeOptions {
-    EngineConfig engine;  // num_ranks follows from the three sizes below
+    EngineConfig engine;  // num_ranks and moe_backend follow from the values below
 
     std::string model_path;
     std::string served_model_name;  // "" = the last part of model_path
@@ -27,6 +27,9 @@ struct ServeOptions {
     std::optional<std::int32_t> dp_size;  // ranks that each hold other requests [D]
     std::optional<std::int32_t> ep_size;  // ranks that share the routed experts
     std::optional<bool> enable_dp_attention;
+
+    std::string moe_a2a_backend = "standard";  // with the version it gives engine.moe_backend
+    std::int32_t megamoe_version = 2;
 
     std::string host = "127.0.0.1";
     std::int32_t port = 30000;  // 0 = any free one

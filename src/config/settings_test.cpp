@@ -133,10 +133,11 @@ TEST(ForeignFlags, FusedSharedExpertsAreRefusedById) {
     EXPECT_EQ(only_finding(read({"--enforce-shared-experts-fusion"})).substr(0, 6), "CFG-02");
 }
 
-TEST(ForeignFlags, TheFusedOperatorIsRefusedWithTheValuesThatExist) {
-    EXPECT_EQ(only_finding(read({"--moe-a2a-backend", "megamoe"})),
-              "CFG-43 refused: --moe-a2a-backend megamoe: the fused operator is not part of this version; use one of: "
-              "standard, reference");
+TEST(ForeignFlags, ABackendThatCannotBeHadIsRefusedWithTheReasonAndThoseThatCan) {
+    EXPECT_EQ(
+        only_finding(read({"--moe-a2a-backend", "none"})),
+        "CFG-43 refused: --moe-a2a-backend none: the experts lie on different ranks, so their rows must be exchanged; "
+        "use one of: standard, megamoe, reference");
 }
 
 TEST(ForeignFlags, AnFp8CacheIsRefusedByName) {
@@ -154,8 +155,8 @@ TEST(ForeignFlags, NoNameStandsInBothTables) {
     }
 }
 
-// The launch line of the public reproduction, without its program name, its variables, and the two values of the fused
-// operator and the FP8 cache that this version does not have.
+// The launch line of the public reproduction, without its program name and variables, and without the FP8 cache that this
+// version does not have.
 TEST(Settings, TheReferenceLaunchLineIsAccepted) {
     const Read line = read({"--model-path",
                             "/path/to/DeepSeek-V4-Pro",
@@ -172,7 +173,7 @@ TEST(Settings, TheReferenceLaunchLineIsAccepted) {
                             "8",
                             "--enable-dp-attention",
                             "--moe-a2a-backend",
-                            "standard",
+                            "megamoe",
                             "--moe-dense-tp-size",
                             "1",
                             "--enable-dp-lm-head",
@@ -204,6 +205,7 @@ TEST(Settings, TheReferenceLaunchLineIsAccepted) {
     EXPECT_FALSE(refuses(line.findings));
     EXPECT_EQ(line.options.engine.chunked_prefill_size, 65536);
     EXPECT_EQ(line.options.load_balance_method, "round_robin");
+    EXPECT_EQ(line.options.moe_a2a_backend, "megamoe");
     EXPECT_DOUBLE_EQ(line.options.engine.mem_fraction, 0.85);
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "compute/ops/compress.h"
+#include "compute/cpu/latent_ops.h"
 #include "compute/ops/formats.h"
 #include "model/compressor.h"
 #include "model/indexer.h"
@@ -49,8 +49,8 @@ Queries make_queries(const StepContext& c, const Layer& layer, ops::RopeKind kin
         for (std::int32_t head = 0; head < c.g.num_heads; ++head) {
             float* q = out.q + row * heads_width + std::int64_t{head} * c.g.head_dim;
             cpu::head_norm(c.isa, q, c.g.head_dim, c.g.rms_eps, c.rounding());
-            ops::rotate({q, static_cast<std::size_t>(c.g.head_dim)}, angles, false, c.ds());
         }
+        cpu::rotate_heads(c.isa, out.q + row * heads_width, c.g.num_heads, c.g.head_dim, angles, false, c.ds());
     });
     return out;
 }
@@ -184,9 +184,7 @@ void run_attention(const StepContext& c, std::int32_t layer_idx, const float* x,
         }
         float* head = o + row * heads_width;
         attend_row(c, layer_idx, layer, row, queries.q + row * heads_width, cand, head);
-        for (std::int32_t i = 0; i < c.g.num_heads; ++i, head += c.g.head_dim) {
-            ops::rotate({head, static_cast<std::size_t>(c.g.head_dim)}, c.row_angles(kind, row), true, c.ds());
-        }
+        cpu::rotate_heads(c.isa, head, c.g.num_heads, c.g.head_dim, c.row_angles(kind, row), true, c.ds());
     });
 
     const std::int32_t y_width = c.g.o_groups * c.g.o_lora_rank;

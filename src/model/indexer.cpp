@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compute/cpu/latent_ops.h"
 #include "compute/ops/compress.h"
 #include "compute/ops/formats.h"
 #include "model/compressor.h"
@@ -13,17 +14,11 @@ namespace megamoe::model {
 namespace {
 
 constexpr std::int32_t kRatio = 4;
-constexpr std::int32_t kFp4Group = 32;
 
 // Profile ds: Hadamard rotation, then FP4 values. Query and key alike, or their product means nothing.
 void rotate_and_quantise(const StepContext& c, std::span<float> x) {
-    if (!c.ds()) {
-        return;
-    }
-    ops::hadamard_bf16(x);
-    ops::simulate_fp4(x.data(), static_cast<std::int64_t>(x.size()), kFp4Group);
-    for (float& v : x) {
-        v = ops::round_bf16(v);
+    if (c.ds()) {
+        cpu::hadamard_fp4(c.isa, x);
     }
 }
 
@@ -51,11 +46,12 @@ IndexQueries prepare_indexer(const StepContext& c, std::int32_t layer_idx, const
     c.linear(layer.indexer.weights_proj, x, c.g.hidden_size, weight, c.g.index_heads);
     const auto constant = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.g.index_dim) * c.g.index_heads));
     c.workers.run(n, [&](std::int64_t row) {
+        float* heads = q + row * width;
+        cpu::rotate_heads(c.isa, heads, c.g.index_heads, c.g.index_dim, c.row_angles(ops::RopeKind::kCompress, row),
+                          false, c.ds());
         for (std::int32_t head = 0; head < c.g.index_heads; ++head) {
-            const std::span<float> v(q + row * width + std::int64_t{head} * c.g.index_dim,
-                                     static_cast<std::size_t>(c.g.index_dim));
-            ops::rotate(v, c.row_angles(ops::RopeKind::kCompress, row), false, c.ds());
-            rotate_and_quantise(c, v);
+            rotate_and_quantise(c,
+                                {heads + std::int64_t{head} * c.g.index_dim, static_cast<std::size_t>(c.g.index_dim)});
             float& w = weight[row * c.g.index_heads + head];
             w = c.ds() ? ops::round_bf16(w * constant) : w * constant;
         }

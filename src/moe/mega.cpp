@@ -41,10 +41,10 @@ mega::Wire MegaOperator::wire_of(const ExpertMath& math) {
 
 MegaOperator::MegaOperator(const OperatorConfig& config, std::int32_t version, const MegaOptions& options,
                            const comm::RankContext& context, comm::SymmetricBlock block, Workers& workers)
-    : config_(config),
+    : Operator(config, context),
       version_(version),
       wait_{options.timeout_ms},
-      context_(context),
+      delay_(options.delay),
       block_(block),
       workers_(workers),
       shape_(shape_of(config, context.size)),
@@ -54,6 +54,7 @@ MegaOperator::MegaOperator(const OperatorConfig& config, std::int32_t version, c
       schedule_(make_schedule(config, context.size)),
       epoch_(options.first_epoch),
       counts_(static_cast<std::size_t>(shard_.count * context.size)),
+      lists_(counts_.size()),
       rows_(static_cast<std::size_t>(shard_.count)),
       begins_(static_cast<std::size_t>(shard_.count) + 1),
       sent_(static_cast<std::size_t>(context.size)),
@@ -67,6 +68,7 @@ MegaOperator::MegaOperator(const OperatorConfig& config, std::int32_t version, c
 // The rows as the experts read them, where peers can pull them. Nobody still reads the last launch's: its results are all back.
 void MegaOperator::stage_rows(const Launch& launch) {
     const std::int64_t h = config_.math.hidden;
+    delay(Edge::kStage);
     workers_.run(launch.input.rows, [&](std::int64_t row) {
         float* x = quantised_.data() + row * h;
         std::copy_n(launch.input.x + row * h, h, x);
@@ -75,15 +77,18 @@ void MegaOperator::stage_rows(const Launch& launch) {
         }
         write_wire(config_.math, x, config_.math.hidden, view_.mine<std::byte>(layout_.x + row * wire_.row_bytes));
     });
-    const auto pairs = static_cast<std::size_t>(launch.input.rows) * static_cast<std::size_t>(config_.top_k);
-    std::memcpy(view_.mine<std::byte>(layout_.topk_weight), launch.input.weight, pairs * 4);
+    const std::int64_t pairs = std::int64_t{launch.input.rows} * config_.top_k;
+    std::copy_n(launch.input.expert_id, pairs, view_.mine<std::int32_t>(layout_.topk_id));
+    std::copy_n(launch.input.weight, pairs, view_.mine<float>(layout_.topk_weight));
 }
 
-// Pushes to every expert the list of rows it gets from here, then the count that makes the list valid. 0 is sent too.
+// Pushes to every expert the list of rows it gets from here, then the count that makes the list valid. 0 is sent too. Only
+// a row that names an expert more than once can make a list longer than max_rows; the rest of it stays here (find_list).
 void MegaOperator::publish_routes(const Launch& launch) {
     const std::int32_t me = view_.rank;
     std::vector<std::int32_t> count(static_cast<std::size_t>(config_.num_experts));
     std::fill(sent_.begin(), sent_.end(), 0);
+    delay(Edge::kIndex);
     for (std::int32_t pair = 0; pair < launch.input.rows * config_.top_k; ++pair) {
         const std::int32_t expert = launch.input.expert_id[pair];
         if (expert < 0 || expert >= config_.num_experts) {
@@ -93,20 +98,42 @@ void MegaOperator::publish_routes(const Launch& launch) {
         const std::int32_t local = expert - owner * shape_.local_experts();
         const std::int64_t list = mega::count_index(shape_, launch.epoch, local, me);
         std::int32_t& n = count[static_cast<std::size_t>(expert)];
-        view_.at<std::uint32_t>(owner, layout_.index)[list * shape_.max_rows + n] = static_cast<std::uint32_t>(pair);
+        if (n < shape_.max_rows) {
+            view_.at<std::uint32_t>(owner, layout_.index)[list * shape_.max_rows + n] =
+                static_cast<std::uint32_t>(pair);
+        }
         ++n;
         ++sent_[static_cast<std::size_t>(owner)];
     }
     for (std::int32_t expert = 0; expert < config_.num_experts; ++expert) {
         const std::int32_t owner = shape_.owner_of(expert);
         const std::int32_t local = expert - owner * shape_.local_experts();
+        delay(Edge::kCounts);
         publish(view_.at<mega::Cell>(owner, layout_.counts) + mega::count_index(shape_, launch.epoch, local, me),
                 launch.epoch, static_cast<std::uint32_t>(count[static_cast<std::size_t>(expert)]));
     }
 }
 
+// The pairs that `source` sends to an expert. If the list did not fit, the ids at the source say the same.
+const std::uint32_t* MegaOperator::find_list(const Launch& launch, std::int32_t local, std::int32_t source,
+                                             std::int32_t count) {
+    if (count <= shape_.max_rows) {
+        return view_.mine<std::uint32_t>(layout_.index) +
+               mega::count_index(shape_, launch.epoch, local, source) * shape_.max_rows;
+    }
+    const auto* ids = view_.at<std::int32_t>(source, layout_.topk_id);
+    std::vector<std::uint32_t>& list = long_lists_.emplace_back();
+    for (std::uint32_t pair = 0; list.size() < static_cast<std::size_t>(count); ++pair) {
+        if (ids[pair] == shard_.first + local) {
+            list.push_back(pair);
+        }
+    }
+    return list.data();
+}
+
 Result<Done> MegaOperator::collect_counts(Launch& launch) {
     std::fill(rows_.begin(), rows_.end(), 0);
+    long_lists_.clear();
     for (auto& left : remaining_) {
         left.store(0, std::memory_order_relaxed);
     }
@@ -118,13 +145,17 @@ Result<Done> MegaOperator::collect_counts(Launch& launch) {
                 run_shared(launch);  // a peer is late: do what needs no peer
             }
             MM_TRY(const auto count, wait_cell(context_, view_, wait_, cell, launch.epoch, Edge::kCounts, source));
-            counts_[static_cast<std::size_t>(local * context_.size + source)] = static_cast<std::int32_t>(count);
-            rows_[static_cast<std::size_t>(local)] += static_cast<std::int32_t>(count);
-            remaining_[static_cast<std::size_t>(source)].fetch_add(static_cast<std::int32_t>(count));
+            const auto rows = static_cast<std::int32_t>(count);
+            const auto list = static_cast<std::size_t>(local * context_.size + source);
+            counts_[list] = rows;
+            lists_[list] = find_list(launch, local, source, rows);
+            rows_[static_cast<std::size_t>(local)] += rows;
+            remaining_[static_cast<std::size_t>(source)].fetch_add(rows, std::memory_order_relaxed);
         }
     }
     for (std::int32_t source = 0; source < context_.size; ++source) {
-        if (remaining_[static_cast<std::size_t>(source)].load() == 0) {  // nothing to return: said at once
+        if (remaining_[static_cast<std::size_t>(source)].load(std::memory_order_relaxed) == 0) {  // nothing to return
+            delay(Edge::kDone);
             publish(view_.at<mega::Cell>(source, layout_.done) + mega::done_index(shape_, launch.epoch, view_.rank),
                     launch.epoch, 0);
         }
@@ -138,9 +169,11 @@ Result<Done> MegaOperator::collect_counts(Launch& launch) {
 
 void MegaOperator::run_shared(Launch& launch) {
     if (!launch.shared_done) {
+        clock_.lap(Stage::kWait);  // a peer is late, or nothing else is left to do
         run_expert(config_.math, workers_, launch.experts.shared, quantised_.data(), nullptr, launch.input.rows,
                    shared_.data());
         launch.shared_done = true;
+        clock_.lap(Stage::kShared);
     }
 }
 
@@ -157,12 +190,13 @@ void MegaOperator::pull(const Launch& launch, const mega::Task& task, BlockSlot&
     slot.origin.resize(static_cast<std::size_t>(slot.rows));
     slot.x.resize(std::max(slot.x.size(), static_cast<std::size_t>(packing.bytes(slot.rows, config_.math.hidden))));
     slot.act.resize(std::max(slot.act.size(), static_cast<std::size_t>(packing.bytes(slot.rows, config_.math.inter))));
+    delay(Edge::kPull);
     std::int32_t skip = task.first_row;
     std::int32_t row = 0;
     for (std::int32_t source = 0; source < context_.size && row < slot.rows; ++source) {
-        const std::int32_t count = counts_[static_cast<std::size_t>(task.expert * context_.size + source)];
-        const auto* list = view_.mine<std::uint32_t>(layout_.index) +
-                           mega::count_index(shape_, launch.epoch, task.expert, source) * shape_.max_rows;
+        const auto of = static_cast<std::size_t>(task.expert * context_.size + source);
+        const std::int32_t count = counts_[of];
+        const std::uint32_t* list = lists_[of];
         for (std::int32_t i = skip; i < count && row < slot.rows; ++i, ++row) {
             const auto pair = static_cast<std::int32_t>(list[i]);
             const auto* from =
@@ -182,6 +216,7 @@ void MegaOperator::pull(const Launch& launch, const mega::Task& task, BlockSlot&
     MM_CHECK(row == slot.rows, "pulled", row, "of", slot.rows);
     slot.first_done.store(0, std::memory_order_relaxed);
     slot.second_done.store(0, std::memory_order_relaxed);
+    delay(Edge::kBlock);
     slot.pulled.store(task.block, std::memory_order_release);
 }
 
@@ -207,6 +242,7 @@ void MegaOperator::first_layer(const Launch& launch, const mega::Task& task, Blo
         }
         cpu::pack_row(packing, g, cols, r, slot.rows, act);
     }
+    delay(Edge::kFirst);
     slot.first_done.fetch_add(1, std::memory_order_release);
 }
 
@@ -220,6 +256,7 @@ void MegaOperator::second_layer(const Launch& launch, const mega::Task& task, Bl
         cpu::gemm_task(m.isa, m.math(), e.w2, (begin + first) / cpu::kPanelRows, slot.act.data(), slot.rows, m.ds(),
                        result + first, kTileCols);
     }
+    delay(Edge::kReturn);
     const std::int64_t offset = begin * (wire_.return_bytes / m.hidden);
     for (std::int32_t r = 0; r < slot.rows; ++r) {
         const RowOrigin& origin = slot.origin[static_cast<std::size_t>(r)];
@@ -234,6 +271,7 @@ void MegaOperator::second_layer(const Launch& launch, const mega::Task& task, Bl
     }
     if (slot.second_done.fetch_add(1, std::memory_order_acq_rel) + 1 == schedule_.tiles2 && version_ == 2) {
         returned(launch, slot);
+        delay(Edge::kSlot);
         slot.freed.store(task.block, std::memory_order_release);
     }
 }
@@ -253,6 +291,7 @@ void MegaOperator::returned(const Launch& launch, const BlockSlot& slot) {
             for (std::int32_t local = 0; local < shard_.count; ++local) {
                 total += counts_[static_cast<std::size_t>(local * context_.size + source)];
             }
+            delay(Edge::kDone);
             publish(view_.at<mega::Cell>(source, layout_.done) + mega::done_index(shape_, launch.epoch, view_.rank),
                     launch.epoch, static_cast<std::uint32_t>(total));
         }
@@ -306,6 +345,7 @@ void MegaOperator::return_all(const Launch& launch) {
     workers_.run(begins_.back().block, [&](std::int64_t block) {
         const BlockSlot& slot = ring_.of(block);
         for (std::size_t r = 0; r < slot.origin.size(); ++r) {
+            delay(Edge::kReturn);
             std::memcpy(return_row(slot.origin[r]), slot.result.data() + r * bytes, bytes);
         }
         returned(launch, slot);
@@ -318,11 +358,14 @@ void MegaOperator::run_tasks(const Launch& launch) {
         1, version_ == 1 ? blocks : std::min<std::int64_t>(blocks, mega::min_ring_blocks(schedule_) + 1)));
     if (version_ == 1) {
         pull_all(launch);
+        clock_.lap(Stage::kPull);
     }
     std::atomic<std::int64_t> ticket{0};
     workers_.run(workers_.size(), [&](std::int64_t) { work(launch, ticket); });
+    clock_.lap(Stage::kExperts);
     if (version_ == 1) {
         return_all(launch);
+        clock_.lap(Stage::kReturn);
     }
 }
 
@@ -340,22 +383,27 @@ Result<Done> MegaOperator::await_returns(Launch& launch) {
     return Done{};
 }
 
-Result<Done> MegaOperator::forward(const Input& input, const LayerExperts& experts, const step::StepPlan&, float* out) {
-    MM_CHECK(input.rows <= config_.max_rows, "rows", input.rows, "MTPR", config_.max_rows);
+Result<Done> MegaOperator::run(const Input& input, const LayerExperts& experts, const step::StepPlan&, float* out) {
     const auto floats = static_cast<std::size_t>(input.rows) * static_cast<std::size_t>(config_.math.hidden);
     quantised_.resize(std::max(quantised_.size(), floats));
     shared_.resize(std::max(shared_.size(), floats));
     Launch launch{input, experts, epoch_};
     epoch_ = mega::next_epoch(epoch_);
+    clock_.start();
     stage_rows(launch);
     publish_routes(launch);
+    clock_.lap(Stage::kDispatch);
     if (version_ == 1) {
         run_shared(launch);
     }
     MM_TRY_DONE(collect_counts(launch));
+    clock_.lap(Stage::kWait);
     run_tasks(launch);
     MM_TRY_DONE(await_returns(launch));
+    clock_.lap(Stage::kWait);
+    delay(Edge::kCombine);
     combine(config_, workers_, input, view_.mine<std::byte>(layout_.combine), shared_.data(), out);
+    clock_.lap(Stage::kCombine);
     return Done{};
 }
 

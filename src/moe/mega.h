@@ -6,9 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <mutex>
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include "compute/cpu/gemm_stages.h"
@@ -28,11 +26,10 @@ class MegaOperator final : public Operator {
     static mega::Shape shape_of(const OperatorConfig& config, std::int32_t num_ranks);
     static mega::Wire wire_of(const ExpertMath& math);
 
-    Result<Done> forward(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,
-                         float* out) override;
     std::string_view name() const override { return version_ == 2 ? "megamoe 2" : "megamoe 1"; }
 
   private:
+    Result<Done> run(const Input& input, const LayerExperts& experts, const step::StepPlan& plan, float* out) override;
     // What one launch works on; lives for one forward().
     struct Launch {
         const Input& input;
@@ -44,6 +41,7 @@ class MegaOperator final : public Operator {
     void stage_rows(const Launch& launch);
     void publish_routes(const Launch& launch);
     Result<Done> collect_counts(Launch& launch);
+    const std::uint32_t* find_list(const Launch& launch, std::int32_t local, std::int32_t source, std::int32_t count);
     void run_shared(Launch& launch);
     void run_tasks(const Launch& launch);
     void pull_all(const Launch& launch);
@@ -57,11 +55,15 @@ class MegaOperator final : public Operator {
 
     std::int32_t block_rows(const mega::Task& task) const;
     std::byte* return_row(const RowOrigin& origin) const;
+    void delay(Edge edge) const {
+        if (delay_) {
+            delay_(edge);
+        }
+    }
 
-    const OperatorConfig config_;
     const std::int32_t version_;
     const WaitPolicy wait_;
-    const comm::RankContext context_;
+    const std::function<void(Edge)> delay_;
     const comm::SymmetricBlock block_;
     Workers& workers_;
     const mega::Shape shape_;
@@ -73,11 +75,13 @@ class MegaOperator final : public Operator {
     mega::Schedule schedule_;
     mega::Epoch epoch_;
 
-    std::vector<std::int32_t> counts_;                  // [local expert][source] of this launch
-    std::vector<std::int32_t> rows_;                    // [local expert]
-    std::vector<mega::ExpertBegin> begins_;             // [local expert + 1]
-    std::vector<std::int32_t> sent_;                    // [rank] rows this rank sent there in this launch
-    std::vector<std::atomic<std::int32_t>> remaining_;  // [source] rows not yet returned to it
+    std::vector<std::int32_t> counts_;                    // [local expert][source] of this launch
+    std::vector<const std::uint32_t*> lists_;             // [local expert][source] its pairs
+    std::vector<std::vector<std::uint32_t>> long_lists_;  // those that outgrew the heap's
+    std::vector<std::int32_t> rows_;                      // [local expert]
+    std::vector<mega::ExpertBegin> begins_;               // [local expert + 1]
+    std::vector<std::int32_t> sent_;                      // [rank] rows this rank sent there in this launch
+    std::vector<std::atomic<std::int32_t>> remaining_;    // [source] rows not yet returned to it
     BlockRing ring_;
     std::vector<float> quantised_;
     std::vector<float> shared_;

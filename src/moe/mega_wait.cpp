@@ -14,9 +14,30 @@ const char* name(Edge edge) {
     return edge == Edge::kCounts ? "row counts" : "returned rows";
 }
 
-void abort_all(const mega::RankView& view, std::int32_t num_ranks, mega::Epoch epoch) {
+// Who gave up, and on whom, in the value of an abort cell.
+struct Abort {
+    std::int32_t who = 0;
+    std::int32_t peer = 0;
+    Edge edge{};
+};
+
+std::uint32_t encode(const Abort& a) {
+    return static_cast<std::uint32_t>(a.who) | static_cast<std::uint32_t>(a.peer) << 8 |
+           static_cast<std::uint32_t>(a.edge) << 16;
+}
+
+Abort decode_abort(std::uint32_t value) {
+    return {static_cast<std::int32_t>(value & 0xFF), static_cast<std::int32_t>(value >> 8 & 0xFF),
+            static_cast<Edge>(value >> 16)};
+}
+
+// The first reason stays: it is the one that explains the others.
+void abort_all(const mega::RankView& view, std::int32_t num_ranks, mega::Epoch epoch, const Abort& why) {
     for (std::int32_t r = 0; r < num_ranks; ++r) {
-        publish(&view.at<mega::Control>(r, 0)->abort, epoch, static_cast<std::uint32_t>(view.rank) + 1);
+        mega::Cell none = 0;
+        std::atomic_ref(view.at<mega::Control>(r, 0)->abort)
+            .compare_exchange_strong(none, mega::encode_cell(epoch, encode(why)), std::memory_order_release,
+                                     std::memory_order_relaxed);
     }
 }
 
@@ -54,28 +75,33 @@ Result<std::uint32_t> wait_cell(const comm::RankContext& context, const mega::Ra
             std::this_thread::yield();
         }
         const mega::Cell seen = std::atomic_ref<mega::Cell>(*cell).load(std::memory_order_relaxed);
-        if (const auto who = try_read(&view.mine<mega::Control>(0)->abort, epoch)) {
+        // Of any launch: a peer that gave up on the last one will not come to this one either.
+        const mega::Cell abort = std::atomic_ref(view.mine<mega::Control>(0)->abort).load(std::memory_order_acquire);
+        if (abort != 0) {
+            const Abort why = decode_abort(mega::cell_value(abort));
             record(view, mega::Status::kPeerAborted, edge, peer, epoch, seen);
             return Error{
                 Errc::kUnavailable,
-                fmt::format("rank {} gave up on launch {} of the MoE operator while rank {} waited for {} from "
-                            "rank {}",
-                            *who - 1, epoch, view.rank, name(edge), peer),
-                "look for the first error in that rank's log"};
+                fmt::format("rank {} gave up on launch {} of the MoE operator for want of {} from rank {}; "
+                            "rank {} waited in launch {} for {} from rank {}",
+                            why.who, abort >> 32, name(why.edge), why.peer, view.rank, epoch, name(edge), peer),
+                fmt::format("rank {} is missing: look at its log", why.peer)};
         }
         if (context.group.poisoned()) {
-            return context.group.failure().value_or(Error{Errc::kUnavailable, "another rank failed", {}});
+            record(view, mega::Status::kPeerAborted, edge, peer, epoch, seen);
+            const auto why = context.group.failure().value_or(Error{Errc::kUnavailable, "another rank failed", {}});
+            return Error{Errc::kUnavailable, why.what, why.hint};
         }
         const std::int64_t waited_ms = (now_ns() - start) / 1'000'000;
         if (policy.timeout_ms > 0 && waited_ms > policy.timeout_ms) {
             record(view, mega::Status::kTimeout, edge, peer, epoch, seen);
-            abort_all(view, context.size, epoch);
+            abort_all(view, context.size, epoch, {view.rank, peer, edge});
             return Error{
                 Errc::kUnavailable,
                 fmt::format("rank {} waited {} ms for {} from rank {} in launch {} of the MoE operator; the "
                             "last launch seen of it is {}",
                             view.rank, waited_ms, name(edge), peer, epoch, static_cast<std::uint32_t>(seen >> 32)),
-                "rank " + std::to_string(peer) + " is missing: look at its log"};
+                fmt::format("rank {} is missing: look at its log", peer)};
         }
     }
 }

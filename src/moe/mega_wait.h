@@ -10,11 +10,9 @@
 #include "compute/mega/cell.h"
 #include "compute/mega/layout.h"
 #include "compute/mega/rank_view.h"
+#include "moe/edge.h"
 
 namespace megamoe::moe {
-
-// The cross-rank edges of the protocol; a time-out names one.
-enum class Edge : std::uint32_t { kCounts = 2, kDone = 8 };
 
 struct WaitPolicy {
     std::int64_t timeout_ms = 30000;  // 0 = never
@@ -32,8 +30,9 @@ inline std::optional<std::uint32_t> try_read(mega::Cell* cell, mega::Epoch epoch
 
 // Waits for a peer's cell of this epoch.
 //
-// Error kUnavailable: the limit passed (names who waits, for whom, on which edge, and what the cell showed), a peer aborted,
-//       or the rank group failed. The first two are written to the control words of this rank and told to all peers.
+// Error kUnavailable: the limit passed (names who waits, for whom, on which edge, and what the cell showed; all peers are
+//       told), a peer gave up on this launch or an earlier one (names it and whom it missed), or the rank group failed.
+//       The reason stands in the control words of this rank.
 // Cost  a short spin, then yields: ranks may outnumber cores
 [[nodiscard]] Result<std::uint32_t> wait_cell(const comm::RankContext& context, const mega::RankView& view,
                                               const WaitPolicy& policy, mega::Cell* cell, mega::Epoch epoch, Edge edge,

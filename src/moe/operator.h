@@ -2,14 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
 #include "base/workers.h"
 #include "comm/rank_group.h"
 #include "comm/symmetric_heap.h"
+#include "moe/edge.h"
 #include "moe/expert.h"
+#include "moe/stage_clock.h"
 #include "step/step_plan.h"
 
 namespace megamoe::moe {
@@ -40,24 +44,47 @@ struct Input {
 class Operator {
   public:
     virtual ~Operator() = default;
+    Operator(const Operator&) = delete;
+    Operator& operator=(const Operator&) = delete;
 
     // Every rank calls it for every layer of every step, in the same order, with the same plan.
     //
     // In    experts: this layer's; a backend reads the routed ones of its own shard and the shared one
     // Out   out [rows, H] = sum of weight * expert(x) over the row's experts by ascending id, plus shared(x); float32 sums,
     //       one rounding at the end in profile ds
-    // Error kUnavailable: another rank failed or did not come in time; sticky
+    // Error kInvalidArgument: more rows than max_rows; kUnavailable: another rank failed or did not come in time. Either
+    //       poisons the rank group, so that no rank waits for this one, and is sticky: see status()
     // Same  a row's bits depend on that row alone: not on ranks, threads, neighbours or backend, on one ISA
     // Spec  model spec, 3.9; operator contract 1 of the design
-    [[nodiscard]] virtual Result<Done> forward(const Input& input, const LayerExperts& experts,
-                                               const step::StepPlan& plan, float* out) = 0;
+    [[nodiscard]] Result<Done> forward(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,
+                                       float* out);
+    // Error kUnavailable: a forward() failed, and so will all later ones; make a new operator, on all ranks
+    [[nodiscard]] Result<Done> status() const;
     virtual std::string_view name() const = 0;
+    // Of the last forward() on this rank.
+    const StageTimes& stage_times() const { return clock_.times(); }
+
+  protected:
+    Operator(const OperatorConfig& config, const comm::RankContext& context) : config_(config), context_(context) {}
+
+    const OperatorConfig config_;
+    const comm::RankContext context_;
+    StageClock clock_;
+
+  private:
+    // forward() with at most max_rows rows, on an operator that never failed.
+    virtual Result<Done> run(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,
+                             float* out) = 0;
+
+    std::optional<Error> failure_;  // the first
 };
 
 // What only the fused backends take.
 struct MegaOptions {
     std::int64_t timeout_ms = 30000;  // of one wait for a peer; 0 = never
     std::uint32_t first_epoch = 1;    // number of the first launch; not 0
+    // Tests only: called where a thread is about to hand something on, from any compute thread of the rank.
+    std::function<void(Edge)> delay;
 };
 
 // Bytes of symmetric heap that one rank's block holds; pure.

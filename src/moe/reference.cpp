@@ -1,6 +1,6 @@
 #include "moe/reference.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "moe/wire.h"
 
@@ -34,9 +34,9 @@ std::int64_t ReferenceOperator::heap_bytes(const OperatorConfig& config) {
 void ReferenceOperator::publish(const Input& input) {
     const Areas a = areas(config_);
     std::byte* mine = block_.at(context_.rank);
-    const auto choices = static_cast<std::size_t>(input.rows) * static_cast<std::size_t>(config_.top_k) * 4;
-    std::memcpy(mine + a.ids, input.expert_id, choices);
-    std::memcpy(mine + a.weights, input.weight, choices);
+    const std::int64_t choices = std::int64_t{input.rows} * config_.top_k;
+    std::copy_n(input.expert_id, choices, reinterpret_cast<std::int32_t*>(mine + a.ids));
+    std::copy_n(input.weight, choices, reinterpret_cast<float*>(mine + a.weights));
     for (std::int64_t row = 0; row < input.rows; ++row) {
         write_wire(config_.math, quantised_.data() + row * config_.math.hidden, config_.math.hidden,
                    mine + row * wire_row_bytes(config_.math));
@@ -64,8 +64,8 @@ void ReferenceOperator::compute_for(RankId owner, std::int32_t rows, const Layer
     }
 }
 
-Result<Done> ReferenceOperator::forward(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,
-                                        float* out) {
+Result<Done> ReferenceOperator::run(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,
+                                    float* out) {
     const auto floats = static_cast<std::size_t>(input.rows) * static_cast<std::size_t>(config_.math.hidden);
     quantised_.resize(floats);
     shared_.resize(floats);

@@ -11,19 +11,16 @@ class ReferenceOperator final : public Operator {
   public:
     ReferenceOperator(const OperatorConfig& config, const comm::RankContext& context, comm::SymmetricBlock block,
                       Workers& workers)
-        : config_(config), context_(context), block_(block), workers_(workers) {}
+        : Operator(config, context), block_(block), workers_(workers) {}
 
     static std::int64_t heap_bytes(const OperatorConfig& config);
-    Result<Done> forward(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,
-                         float* out) override;
     std::string_view name() const override { return "reference"; }
 
   private:
+    Result<Done> run(const Input& input, const LayerExperts& experts, const step::StepPlan& plan, float* out) override;
     void publish(const Input& input);
     void compute_for(RankId owner, std::int32_t rows, const LayerExperts& experts);
 
-    OperatorConfig config_;
-    comm::RankContext context_;
     comm::SymmetricBlock block_;
     Workers& workers_;
     std::vector<float> quantised_;

@@ -37,8 +37,7 @@ std::int64_t StandardOperator::heap_bytes(const OperatorConfig& config, std::int
 
 StandardOperator::StandardOperator(const OperatorConfig& config, const comm::RankContext& context,
                                    comm::SymmetricBlock block, Workers& workers)
-    : config_(config),
-      context_(context),
+    : Operator(config, context),
       block_(block),
       workers_(workers),
       shard_(shard_of(config, context.size, context.rank)),
@@ -141,22 +140,28 @@ void StandardOperator::run_batches(const LayerExperts& experts) {
     }
 }
 
-Result<Done> StandardOperator::forward(const Input& input, const LayerExperts& experts, const step::StepPlan&,
-                                       float* out) {
+Result<Done> StandardOperator::run(const Input& input, const LayerExperts& experts, const step::StepPlan&, float* out) {
     const auto floats = static_cast<std::size_t>(input.rows) * static_cast<std::size_t>(config_.math.hidden);
     quantised_.resize(floats);
     shared_.resize(floats);
+    clock_.start();
     quantise_rows(config_.math, workers_, input.x, input.rows, quantised_.data());
     dispatch(input);
+    clock_.lap(Stage::kDispatch);
     MM_TRY_DONE(context_.barrier("moe.dispatch"));
+    clock_.lap(Stage::kWait);
     group_by_expert();
     run_batches(experts);
+    clock_.lap(Stage::kExperts);
     run_expert(config_.math, workers_, experts.shared, quantised_.data(), nullptr, input.rows, shared_.data());
+    clock_.lap(Stage::kShared);
     // A peer's next dispatch may overwrite this rank's receive regions only after it has passed this barrier, and its next
     // results may overwrite the combine area only after the next dispatch barrier: one set of buffers is enough.
     MM_TRY_DONE(context_.barrier("moe.return"));
+    clock_.lap(Stage::kWait);
     combine(config_, workers_, input, block_.at(context_.rank) + context_.size * region(config_).bytes, shared_.data(),
             out);
+    clock_.lap(Stage::kCombine);
     return Done{};
 }
 

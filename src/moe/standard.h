@@ -14,11 +14,10 @@ class StandardOperator final : public Operator {
                      Workers& workers);
 
     static std::int64_t heap_bytes(const OperatorConfig& config, std::int32_t num_ranks);
-    Result<Done> forward(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,
-                         float* out) override;
     std::string_view name() const override { return "standard"; }
 
   private:
+    Result<Done> run(const Input& input, const LayerExperts& experts, const step::StepPlan& plan, float* out) override;
     // A received row that one of this rank's experts must process.
     struct Task {
         std::int32_t source;  // rank
@@ -39,8 +38,6 @@ class StandardOperator final : public Operator {
     void run_batches(const LayerExperts& experts);
     void run_batch(const PackedExpert& expert, Workers& workers, Batch& batch);
 
-    OperatorConfig config_;
-    comm::RankContext context_;
     comm::SymmetricBlock block_;
     Workers& workers_;
     ExpertShard shard_;

@@ -34,7 +34,7 @@ class Lint(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("clang-format-14"), "clang-format-14 is not installed")
     def test_unformatted_code(self):
-        self.assert_found("src/kv/a.cpp", "int   x;\n", 1, "clang-format-14 -i src/kv/a.cpp")
+        self.assert_found("src/kv/a.cpp", "int   x;\n", 1, "tools/format src/kv/a.cpp")
 
     @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")
     def test_a_shell_script_with_an_unquoted_variable(self):

@@ -151,7 +151,7 @@ class PanelTask {
                 t.scales[p] = w_.scales(panel(p)) + col / t.group_cols * t.scale_stride;
             }
         }
-        const auto tile = k_.tile[index(decodes_ ? k_.plain : w_.format())];
+        const auto tile = decodes_ ? k_.tile_decoded : k_.tile[index(w_.format())];
         const std::int32_t tiles = ceil_div(num_rows(), tile_height());
         for (std::int32_t i = 0; i < tiles; ++i) {  // tiles of even height: 7 rows are 4 + 3, not 6 + 1
             const std::int32_t row = split(num_rows(), i, tiles);

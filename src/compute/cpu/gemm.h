@@ -27,9 +27,10 @@ struct Gemm {
 };
 
 // Same  out[i, j] depends on row i of `a` and row j of `w` alone: bit-identical for any m, any team size, any neighbours
-//       on one ISA (kF32: AVX-512 = AVX2 = scalar fused; kBf16: AVX-512-BF16 rounds otherwise than the rest, 1e-5 relative)
-// Cost  m <= 4: each weight is decoded in registers, once; larger m: a panel is decoded once a row block
-// Thread  the owner of `workers`; panels are spread over the team
+//       on one ISA (kF32: all ISAs; kBf16: AVX-512-BF16 rounds otherwise than the rest, 1e-5 relative)
+// Cost  m <= 16: weights are decoded in registers, for 4 rows at a time; larger m: once a block of 384 rows, to L1.
+//       No allocation once a thread has seen its largest call
+// Thread  the owner of `workers`; panels, and rows if panels are few, are spread over the team
 void gemm(Isa isa, Workers& workers, const Gemm& g);
 
 }  // namespace megamoe::cpu

@@ -166,6 +166,7 @@ const GemmKernels kGemmAvx2{
     .pack_row = pack_row,
     .decode = {nullptr, decode_bf16, decode_fp8, decode_fp4},
     .tile = {tile_of<kTileRows>, nullptr, nullptr, nullptr},
+    .tile_decoded = tile_of<kTileRows>,
     .store = store,
 };
 

@@ -85,7 +85,9 @@ const GemmKernels kGemmAvx512{
     .straight_rows = kStraightRows,
     .pack_row = pack_row,
     .decode = {nullptr, decode<Bf16Codes>, decode<Fp8Codes>, decode<Fp4Codes>},
-    .tile = {tile<F32Codes, kTileRows>, tile<Bf16Codes, kStraightRows>, tile<Fp8Codes, kStraightRows>, tile<Fp4Codes, kStraightRows>},
+    .tile = {tile<F32Codes, kTileRows>, tile<Bf16Codes, kStraightRows>, tile<Fp8Codes, kStraightRows>,
+             tile<Fp4Codes, kStraightRows>},
+    .tile_decoded = tile<F32Codes, kTileRows, /*kFromMemory=*/false>,
     .store = store,
 };
 

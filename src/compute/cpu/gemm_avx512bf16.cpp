@@ -100,6 +100,7 @@ const GemmKernels kGemmAvx512Bf16{
     .pack_row = pack_row,
     .decode = {nullptr, nullptr, decode<Fp8Codes>, decode<Fp4Codes>},
     .tile = {nullptr, tile<Bf16Codes, kTileRows>, tile<Fp8Codes, kStraightRows>, tile<Fp4Codes, kStraightRows>},
+    .tile_decoded = tile<Bf16Codes, kTileRows, /*kFromMemory=*/false>,
     .store = store,
 };
 

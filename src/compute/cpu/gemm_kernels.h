@@ -41,11 +41,12 @@ struct GemmKernels {
     // Packs a row: rounds to bfloat16 if asked (always if plain = kBf16), pads with zeros to `padded_cols`.
     void (*pack_row)(const float* a, std::int32_t cols, std::int32_t padded_cols, bool round_bf16,
                      std::int64_t block_bytes, std::byte* out);
-    // By weight format: decodes `cols` columns of a panel to vectors of the plain format, kTilePanels vectors apart. Null for the plain format and
-    // for formats that these kernels do not take.
+    // By weight format: decodes `cols` columns of a panel to vectors of the plain format, kTilePanels vectors apart.
+    // Null for the plain format and for formats that these kernels do not take.
     void (*decode[4])(const std::byte* codes, std::int64_t code_stride, std::int32_t cols, std::byte* out);
     // By weight format: the product straight from the codes. Null: decode first. Never null for the plain format.
     void (*tile[4])(const Tile& t);
+    void (*tile_decoded)(const Tile& t);  // the plain product again, for codes that decode() left in L1
     // Copies n sums, rounded to bfloat16 if asked.
     void (*store)(const float* acc, std::int32_t n, bool round_bf16, float* out);
 };

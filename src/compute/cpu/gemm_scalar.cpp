@@ -105,6 +105,7 @@ const GemmKernels kGemmScalar{
     .pack_row = pack_row,
     .decode = {nullptr, decode_bf16, decode_fp8, decode_fp4},
     .tile = {tile_f32, nullptr, nullptr, nullptr},
+    .tile_decoded = tile_f32,
     .store = store,
 };
 

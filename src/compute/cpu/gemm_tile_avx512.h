@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::int32_t kLanes = 16;
 constexpr std::int32_t kVectorBytes = 64;
-// Up to here weights come straight from memory: fetch them ahead. More rows would leave no registers for decoding.
-constexpr std::int32_t kStraightRows = 4;
+constexpr std::int32_t kStraightRows = 4;  // more would leave no registers for decoding
 constexpr std::int64_t kPrefetchAhead = 8192;
 
 // 16 scales; the bits of a UE8M0 byte are a float32's exponent, but for 0 (2^-127, subnormal) and 255 (NaN).
@@ -31,7 +30,7 @@ inline __m512 load_scales(const std::byte* scales, bool f32) {
 //   mul_add        sum + operand * word
 //
 // The order of operations of one output is that of gemm_kernels.h for every kRows.
-template <class Codes, std::int32_t kRows>
+template <class Codes, std::int32_t kRows, bool kFromMemory>
 void tile_of(const Tile& t) {
     constexpr std::int32_t kColsAVector = Codes::kWords * Codes::kColsAWord;
     constexpr std::int32_t kRowWords = kBlockCols / Codes::kColsAWord;
@@ -55,7 +54,7 @@ void tile_of(const Tile& t) {
             __m512i operand[kTilePanels][Codes::kWords];
 #pragma GCC unroll 4
             for (std::int32_t p = 0; p < kTilePanels; ++p) {
-                if constexpr (kRows <= kStraightRows) {
+                if constexpr (kFromMemory) {
                     _mm_prefetch(reinterpret_cast<const char*>(t.codes[p] + at + kPrefetchAhead), _MM_HINT_T0);
                 }
                 Codes::expand(_mm512_load_si512(t.codes[p] + at), operand[p]);
@@ -84,23 +83,26 @@ void tile_of(const Tile& t) {
     }
 }
 
-// Instantiated for 1..kMaxRows rows.
-template <class Codes, std::int32_t kMaxRows>
+// Instantiated for 1..kMaxRows rows. kFromMemory: fetch codes ahead; else they were decoded to L1.
+template <class Codes, std::int32_t kMaxRows, bool kFromMemory = true>
 void tile(const Tile& t) {
     if constexpr (kMaxRows > 1) {
         if (t.rows < kMaxRows) {
-            return tile<Codes, kMaxRows - 1>(t);
+            return tile<Codes, kMaxRows - 1, kFromMemory>(t);
         }
     }
-    tile_of<Codes, kMaxRows>(t);
+    tile_of<Codes, kMaxRows, kFromMemory>(t);
 }
 
-// Expands a panel to the plain format: each operand becomes a vector. Meanwhile the next chunk comes closer.
+// Expands a panel to the plain format: each operand becomes a vector. Meanwhile the next chunk of the panel, as large as
+// this one, comes closer: it arrives while tiles read this one.
 template <class Codes>
 void decode(const std::byte* codes, std::int64_t code_stride, std::int32_t cols, std::byte* out) {
-    for (std::int32_t c = 0; c < cols; c += Codes::kWords * Codes::kColsAWord, codes += code_stride) {
+    constexpr std::int32_t kColsAVector = Codes::kWords * Codes::kColsAWord;
+    const std::int64_t ahead = cols / kColsAVector * code_stride;
+    for (std::int32_t c = 0; c < cols; c += kColsAVector, codes += code_stride) {
         __m512i operand[Codes::kWords];
-        _mm_prefetch(reinterpret_cast<const char*>(codes + kPrefetchAhead), _MM_HINT_T0);
+        _mm_prefetch(reinterpret_cast<const char*>(codes + ahead), _MM_HINT_T0);
         Codes::expand(_mm512_load_si512(codes), operand);
 #pragma GCC unroll 8
         for (std::int32_t word = 0; word < Codes::kWords; ++word, out += kTilePanels * kVectorBytes) {

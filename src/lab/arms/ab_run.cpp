@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "lab/arms/server_process.h"
 #include "lab/core/interrupt.h"
+#include "lab/report/run_table.h"
 #include "lab/report/write_run.h"
 
 namespace megamoe::lab {

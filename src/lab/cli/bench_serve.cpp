@@ -66,10 +66,24 @@ Result<std::string> keep_manifest(OpenedManifest& opened, const std::string& out
     return path;
 }
 
+// The command line as it may be kept: the values of headers can be keys.
+std::vector<std::string> without_secrets(std::vector<std::string> argv) {
+    const auto hide = [](std::string& header) { header = header.substr(0, header.find(':')) + ":..."; };
+    for (std::size_t k = 0; k < argv.size(); ++k) {
+        if (argv[k] == "--header" && k + 1 < argv.size()) {
+            hide(argv[k + 1]);
+        } else if (argv[k].starts_with("--header=")) {
+            hide(argv[k]);
+        }
+    }
+    return argv;
+}
+
 Result<Done> write_results(const Measured& run, const MeasureOptions& measure, const Manifest& manifest,
                            const std::string& manifest_path, const BenchServeOptions& options) {
     std::vector<std::string> argv{"megamoe", "bench", "serve"};
-    argv.insert(argv.end(), options.argv.begin(), options.argv.end());
+    const std::vector<std::string> words = without_secrets(options.argv);
+    argv.insert(argv.end(), words.begin(), words.end());
     RunFacts facts;
     facts.client_command = shell_quote(argv);
     facts.manifest_path = manifest_path;

@@ -36,7 +36,8 @@ std::string range_text(std::uint32_t length, double ratio, RangeMode mode) {
 }  // namespace
 
 GenerateFlags::GenerateFlags(CLI::App& app, GenerateOptions& options) : options_(options) {
-    app.add_option("--dataset-name", options.dataset, "random, random-text, sharegpt or custom")->group("Data");
+    app.add_option("--dataset-name,--prompt-source", options.dataset, "random, random-text, sharegpt or custom")
+        ->group("Data");
     app.add_option("--dataset-path", options.dataset_path, "local file of the data set")->group("Data");
     app.add_option("--input-len,--random-input-len", options.input_len, "prompt tokens")->group("Data");
     app.add_option("--output-len,--random-output-len,--sharegpt-output-len", output_len_, "tokens to generate")

@@ -23,7 +23,7 @@ class GenerateFlags {
 
   private:
     GenerateOptions& options_;
-    std::uint32_t output_len_ = 0;
+    std::uint32_t output_len_ = 1024;
     std::string prompt_format_ = "text";
     std::string range_mode_ = "none";
     std::string token_weights_ = "uniform";

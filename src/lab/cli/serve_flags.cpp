@@ -124,6 +124,7 @@ const Unsupported& unsupported() {
                               {"--scrape-metrics", "counters are read before and after the measurement"},
                               {"--profile-window", "start the profile by hand; a profiled run must not be compared"},
                               {"--logprobs", "it changes the work of the server"},
+                              {"--print-requests", "requests.jsonl lists them"},
                               {"--stale-resend", "nothing is ever sent twice"},
                               {"--session-concurrency", "multi-turn data sets are not built in"},
                               {"--turn-gap-scale", "multi-turn data sets are not built in"}};

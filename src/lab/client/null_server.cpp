@@ -141,6 +141,8 @@ struct NullServer::State {
     NullServerStats stats;
     std::string last_body;
     std::int64_t streams = 0;
+    asio::steady_timer gate{io, asio::steady_timer::time_point::max()};  // cancelled when enough streams are open
+    bool gate_open = false;
     std::thread thread;
 
     bool hits(std::int64_t every, std::int64_t number) const { return every > 0 && number % every == 0; }
@@ -216,6 +218,10 @@ struct NullServer::State {
             last_body = body;
             stats.peak_streams = std::max(stats.peak_streams, ++streams);
         }
+        if (!gate_open && streams >= options.hold_until_streams) {
+            gate_open = true;
+            gate.cancel();
+        }
         bool go_on = false;
         try {
             const Ask ask = read_ask(target, body, options.extra_prompt_tokens);
@@ -233,6 +239,9 @@ struct NullServer::State {
             const std::string failure = plain_answer(500, R"({"error":{"message":"asked to fail"}})");
             const bool sent = co_await send(socket, failure);
             co_return sent;
+        }
+        if (!gate_open) {
+            co_await gate.async_wait(kNoThrow);
         }
         asio::steady_timer timer(io);
         if (hits(options.swallow_every, number)) {

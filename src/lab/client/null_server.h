@@ -18,6 +18,7 @@ struct NullServerOptions {
     bool role_chunk = false;                // an event without text before the first token
     bool usage = true;                      // false: never counts tokens, even when asked to
     std::uint32_t split_bytes = 0;          // cut what is written into pieces of this size; 0: whole
+    std::int64_t hold_until_streams = 0;    // no first token before so many requests have been open at once
     std::uint32_t extra_prompt_tokens = 0;  // as a server with a BOS would count
     // Faults by request number, counted from 1 over generation requests; 0: never.
     std::int64_t fail_every = 0;     // HTTP 500

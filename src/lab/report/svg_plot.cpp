@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kWidth = 560;
 constexpr double kLeft = 46;
-constexpr double kRight = 14;
+constexpr double kRight = 22;
 constexpr double kTop = 10;
 constexpr double kBottom = 40;
 

@@ -129,6 +129,17 @@ TEST_F(MeasureTest, ACleanRunWritesItsEvidenceAndExitsZero) {
     EXPECT_NE(lines.find("\"total_token_throughput\""), std::string::npos);
 }
 
+TEST_F(MeasureTest, NoFileHoldsTheValueOfAHeader) {
+    serve({});
+    ASSERT_EQ(bench({"--header", "X-Key: hunter2", "--header=Other:hunter2"}), 0) << stderr_;
+
+    for (const auto& entry : fs::recursive_directory_iterator(path("out"))) {
+        if (entry.is_regular_file()) {
+            EXPECT_EQ(read_file(entry.path().string()).value().find("hunter2"), std::string::npos) << entry.path();
+        }
+    }
+}
+
 TEST_F(MeasureTest, SumsOfTheFolderAreRight) {
     serve({});
     ASSERT_EQ(bench({}), 0) << stderr_;

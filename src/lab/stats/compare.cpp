@@ -97,8 +97,8 @@ Verdict decide(double effect, double low, double high, double noise, std::size_t
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
-    constexpr std::array<std::string_view, 6> kNames{"better", "worse",        "equivalent",
-                                                     "small",  "inconclusive", "no verdict possible"};
+    constexpr std::array<std::string_view, 6> kNames{"better",           "worse",        "equivalent",
+                                                     "not beyond noise", "inconclusive", "no verdict possible"};
     return kNames[static_cast<std::size_t>(verdict)];
 }
 

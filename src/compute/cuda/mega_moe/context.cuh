@@ -74,13 +74,17 @@ __device__ inline bool wait_for(const Context& c, Edge edge, std::int32_t peer, 
 }
 
 // Barriers of the block: what they wait for is some role of the same block, which watches the clock itself.
-__device__ inline bool wait_barrier(const Control& control, std::uint64_t* bar, std::uint32_t parity) {
+__device__ inline bool wait_barrier(const Control& control, std::uint32_t bar, std::uint32_t parity) {
     while (!ptx::mbarrier_try_wait_parity(bar, parity)) {
         if (*static_cast<const volatile std::uint32_t*>(&control.abort) != 0) {
             return false;
         }
     }
     return true;
+}
+
+__device__ inline bool wait_barrier(const Control& control, std::uint64_t* bar, std::uint32_t parity) {
+    return wait_barrier(control, ptx::shared_address(bar), parity);
 }
 
 // Tests: shakes the order of events.

@@ -9,6 +9,7 @@
 #include "compute/cuda/mega_moe/context.cuh"
 #include "compute/cuda/mega_moe/load.cuh"
 #include "compute/cuda/mega_moe/multiply.cuh"
+#include "compute/cuda/mega_moe/wide.cuh"
 
 namespace megamoe::cuda {
 
@@ -67,6 +68,28 @@ __device__ inline uint4 quantise(const uint4 (&bf16)[2], float& scale) {
             pack_e4m3(v[12], v[13], v[14], v[15])};
 }
 
+// Tokens are rows here: eight gate columns are followed by the eight up columns of the same channels.
+template <class Acc>
+__device__ inline void stage_layer1_wide(const Context& c, std::uint32_t staging, std::int32_t lane, std::int32_t warp,
+                                         std::int32_t warpgroup, const std::uint32_t* row_meta, const Acc& acc) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const std::int32_t row = h * 64 + warp * 16 + lane / 4;
+        const float upper = __uint_as_float(row_meta[row]);
+        const float lower = __uint_as_float(row_meta[row + 8]);
+        const std::uint32_t to = staging + row * WideTraits::kActStride + (warpgroup * 64 + lane % 4 * 2) * 2;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const float* gate = acc[h] + 8 * i;
+            const float* up = gate + 4;
+            ptx::st_shared(to + i * 16, pack_bf16(swiglu(gate[0], up[0], c.p.clamp) * upper,
+                                                  swiglu(gate[1], up[1], c.p.clamp) * upper));
+            ptx::st_shared(to + i * 16 + 8 * WideTraits::kActStride,
+                           pack_bf16(swiglu(gate[2], up[2], c.p.clamp) * lower, swiglu(gate[3], up[3], c.p.clamp) * lower));
+        }
+    }
+}
+
 // In  meta  of row `thread` of the task (all math threads counted): its routing weight
 template <class T>
 __device__ inline void finish_layer1(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
@@ -80,18 +103,22 @@ __device__ inline void finish_layer1(const Context& c, const Smem<T>& smem, cons
     }
     ptx::bar_sync(kMathBarrier, T::kMathThreads);
     const std::uint32_t staging = ptx::shared_address(smem.staging());
-#pragma unroll
-    for (int j = 0; j < T::kTokens / 8; ++j) {
-        if (j * 8 < rows) {
-            const float w0 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2]);
-            const float w1 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2 + 1]);
-            const std::uint32_t row = staging + (j * 8 + lane % 8) * T::kActStride;
-#pragma unroll
-            for (int h = 0; h < T::kHalves; ++h) {
-                const std::int32_t channel = (warpgroup * T::kHalves + h) * 32 + warp * 8;
-                const float a0 = swiglu(acc[h][4 * j], acc[h][4 * j + 2], c.p.clamp) * w0;
-                const float a1 = swiglu(acc[h][4 * j + 1], acc[h][4 * j + 3], c.p.clamp) * w1;
-                ptx::stmatrix_x1_trans(row + channel * 2, pack_bf16(a0, a1));
+    if constexpr (T::kWide) {
+        stage_layer1_wide(c, staging, lane, warp, warpgroup, row_meta, acc);
+    } else {
+    #pragma unroll
+        for (int j = 0; j < T::kTokens / 8; ++j) {
+            if (j * 8 < rows) {
+                const float w0 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2]);
+                const float w1 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2 + 1]);
+                const std::uint32_t row = staging + (j * 8 + lane % 8) * T::kActStride;
+    #pragma unroll
+                for (int h = 0; h < T::kHalves; ++h) {
+                    const std::int32_t channel = (warpgroup * T::kHalves + h) * 32 + warp * 8;
+                    const float a0 = swiglu(acc[h][4 * j], acc[h][4 * j + 2], c.p.clamp) * w0;
+                    const float a1 = swiglu(acc[h][4 * j + 1], acc[h][4 * j + 3], c.p.clamp) * w1;
+                    ptx::stmatrix_x1_trans(row + channel * 2, pack_bf16(a0, a1));
+                }
             }
         }
     }
@@ -152,18 +179,31 @@ __device__ inline void account_returns(const Context& c, const mega::Task& task,
     }
 }
 
-// In  meta  of row `thread` of the task: its source
+// Staged rows of one warpgroup -> their sources: 16 bytes a thread, neighbours side by side.
+// In  first  row of the block that staging begins with
+template <std::int32_t kChunks>
+__device__ inline void send_rows(const Context& c, std::uint32_t staging, std::int32_t stride, std::int32_t first,
+                                 std::int32_t count, std::int32_t channel, std::int32_t thread,
+                                 const std::uint32_t* row_meta) {
+    const std::int32_t chunk = thread % kChunks;
+    channel += chunk * 8;
+    if (channel >= c.p.shape.hidden) {
+        return;
+    }
+    for (std::int32_t row = thread / kChunks; row < count; row += 128 / kChunks) {
+        const std::uint32_t source = row_meta[first + row];
+        auto* const to = c.view.at<__nv_bfloat16>(static_cast<std::int32_t>(source >> 24), c.p.heap.combine);
+        ptx::st_v4(to + std::int64_t{source & 0xFFFFFFU} * c.p.shape.hidden + channel,
+                   ptx::ld_shared_v4(staging + row * stride + chunk * 16));
+    }
+}
+
 template <class T>
-__device__ inline void finish_layer2(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
-                                     std::int32_t math_thread, std::uint32_t* row_meta, std::uint32_t meta,
-                                     const Accumulators<T>& acc) {
+__device__ inline void return_rows(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
+                                   std::int32_t math_thread, const std::uint32_t* row_meta, const Accumulators<T>& acc) {
     const std::int32_t lane = math_thread % 32;
     const std::int32_t warp = math_thread / 32 % 4;
-    const std::int32_t thread = math_thread % 128;
     const std::int32_t warpgroup = math_thread / 128;
-    if (math_thread < T::kTokens) {
-        row_meta[math_thread] = meta;
-    }
     const std::uint32_t staging = ptx::shared_address(smem.staging()) + warpgroup * T::kTokens * T::kOutStride;
 #pragma unroll
     for (int j = 0; j < T::kTokens / 8; ++j) {
@@ -178,17 +218,47 @@ __device__ inline void finish_layer2(const Context& c, const Smem<T>& smem, cons
         }
     }
     ptx::bar_sync(kMathBarrier, T::kMathThreads);
+    send_rows<T::kHalves * kTileRows / 8>(c, staging, T::kOutStride, 0, rows,
+                                          task.tile * kPanelRows + warpgroup * T::kHalves * kTileRows, math_thread % 128,
+                                          row_meta);
+}
 
-    constexpr std::int32_t kChunks = T::kHalves * kTileRows / 8;  // 16 bytes each
-    const std::int32_t chunk = thread % kChunks;
-    const std::int32_t channel = task.tile * kPanelRows + warpgroup * T::kHalves * kTileRows + chunk * 8;
-    if (channel < c.p.shape.hidden) {
-        for (std::int32_t row = thread / kChunks; row < rows; row += 128 / kChunks) {
-            const std::uint32_t source = row_meta[row];
-            auto* const to = c.view.at<__nv_bfloat16>(static_cast<std::int32_t>(source >> 24), c.p.heap.combine);
-            ptx::st_v4(to + std::int64_t{source & 0xFFFFFFU} * c.p.shape.hidden + channel,
-                       ptx::ld_shared_v4(staging + row * T::kOutStride + chunk * 16));
+// Tokens are rows of the accumulators here; 64 of them fit the staging area at a time.
+template <class T>
+__device__ inline void return_rows_wide(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
+                                        std::int32_t math_thread, const std::uint32_t* row_meta,
+                                        const Accumulators<T>& acc) {
+    const std::int32_t lane = math_thread % 32;
+    const std::int32_t warp = math_thread / 32 % 4;
+    const std::int32_t warpgroup = math_thread / 128;
+    const std::uint32_t staging = ptx::shared_address(smem.staging()) + warpgroup * 64 * T::kOutStride;
+    const std::uint32_t upper = staging + (warp * 16 + lane / 4) * T::kOutStride + lane % 4 * 4;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        ptx::bar_sync(kMathBarrier, T::kMathThreads);  // the rows' sources are noted; the half before has left
+#pragma unroll
+        for (int j = 0; j < 16; ++j) {
+            ptx::st_shared(upper + j * 16, pack_bf16(acc[h][4 * j], acc[h][4 * j + 1]));
+            ptx::st_shared(upper + 8 * T::kOutStride + j * 16, pack_bf16(acc[h][4 * j + 2], acc[h][4 * j + 3]));
         }
+        ptx::bar_sync(kMathBarrier, T::kMathThreads);
+        send_rows<16>(c, staging, T::kOutStride, h * 64, rows - h * 64, task.tile * kPanelRows + warpgroup * 128,
+                      math_thread % 128, row_meta);
+    }
+}
+
+// In  meta  of row `thread` of the task: its source
+template <class T>
+__device__ inline void finish_layer2(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
+                                     std::int32_t math_thread, std::uint32_t* row_meta, std::uint32_t meta,
+                                     const Accumulators<T>& acc) {
+    if (math_thread < T::kTokens) {
+        row_meta[math_thread] = meta;
+    }
+    if constexpr (T::kWide) {
+        return_rows_wide(c, smem, task, rows, math_thread, row_meta, acc);
+    } else {
+        return_rows(c, smem, task, rows, math_thread, row_meta, acc);
     }
     maybe_delay(c, 5);
     ptx::bar_sync(kMathBarrier, T::kMathThreads);
@@ -202,6 +272,7 @@ template <class T>
 __device__ inline bool run_tasks(const Context& c, const Smem<T>& smem, std::int32_t math_thread) {
     Control& control = c.control;
     StageCursor at;
+    [[maybe_unused]] std::uint32_t panels_done = 0;
     for (std::uint32_t n = 0;; ++n) {
         const std::uint32_t slot = n % kTaskSlots;
         if (!wait_barrier(control, &control.task_full[slot], (n / kTaskSlots) & 1U)) {
@@ -224,7 +295,14 @@ __device__ inline bool run_tasks(const Context& c, const Smem<T>& smem, std::int
             }
         };
         Accumulators<T> acc;
-        if (!multiply(c, smem, columns_of(c.p, task.layer) / kPanelCols, math_thread / 128, math_thread % 128, at, acc, first)) {
+        const std::int32_t panels = columns_of(c.p, task.layer) / kPanelCols;
+        bool good = false;
+        if constexpr (T::kWide) {
+            good = multiply_wide(c, smem, panels, math_thread / 128, math_thread % 128, at, panels_done, acc, first);
+        } else {
+            good = multiply(c, smem, panels, math_thread / 128, math_thread % 128, at, acc, first);
+        }
+        if (!good) {
             return false;
         }
         if (task.layer == 1) {

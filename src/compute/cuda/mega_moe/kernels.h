@@ -31,5 +31,7 @@ template <>
 MegaMoeKernel mega_moe_kernel<96>(ExpertFormat format);
 template <>
 MegaMoeKernel mega_moe_kernel<112>(ExpertFormat format);
+template <>
+MegaMoeKernel mega_moe_kernel<128>(ExpertFormat format);  // wide; MXFP4 alone
 
 }  // namespace megamoe::cuda

@@ -29,6 +29,9 @@ bool find_kernel(ExpertFormat format, std::int32_t tokens, MegaMoeKernel& kernel
         case 112:
             kernel = mega_moe_kernel<112>(format);
             return true;
+        case 128:
+            kernel = mega_moe_kernel<128>(format);
+            return kernel.entry != nullptr;
         default:
             return false;
     }

@@ -2,6 +2,7 @@
 // expanded form exists nowhere in memory. Tokens are the N side, from shared memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "compute/cuda/mega_moe/context.cuh"
@@ -11,12 +12,6 @@ namespace megamoe::cuda {
 
 template <class T>
 using Accumulators = float[T::kHalves][T::kTokens / 2];
-
-// E4M3 codes of {0, .5, 1, 1.5, 2, 3, 4, 6} * 2^(i - 8). Static, so that its address is a constant in the inner loop.
-__device__ inline uint2* magnitude_table() {
-    __shared__ uint2 table[16];
-    return table;
-}
 
 // 8 E4M3 codes out of one packed word: a lookup of magnitudes by byte permutation, then the signs.
 __device__ inline void decode_word(std::uint32_t word, uint2 magnitude, std::uint32_t& low, std::uint32_t& high) {
@@ -28,18 +23,19 @@ __device__ inline void decode_word(std::uint32_t word, uint2 magnitude, std::uin
 // A fragment of 64 x 128 for this thread: four steps of 32 columns, four registers each.
 // In  codes      shared address of the tile's codes, this thread's vector
 //     exponents  shared address of this thread's word of offsets
-__device__ inline void decode_tile(std::uint32_t codes, std::uint32_t exponents, std::uint32_t (&a)[16]) {
+//     table      shared address of Control::magnitude, a multiple of 256: one permutation puts an offset into its low byte
+__device__ inline void decode_tile(std::uint32_t codes, std::uint32_t exponents, std::uint32_t table,
+                                   std::uint32_t (&a)[16]) {
     const std::uint32_t offsets = ptx::ld_shared(exponents);
     const uint4 first = ptx::ld_shared_v4(codes);
     const uint4 second = ptx::ld_shared_v4(codes + 2048);
     const std::uint32_t words[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
     const std::uint32_t even = (offsets << 3) & 0x78787878U;  // table offsets of the upper rows, a byte a step
     const std::uint32_t odd = (offsets >> 1) & 0x78787878U;   // of the rows 8 below
-    const std::uint32_t table = ptx::shared_address(magnitude_table());
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // i = step * 2 + half
-        const std::uint32_t offset = __byte_perm(i % 2 == 0 ? even : odd, 0, 0x4440U + static_cast<std::uint32_t>(i / 2));
-        const uint2 magnitude = ptx::ld_shared_v2(table + offset);
+        const std::uint32_t entry = __byte_perm(i % 2 == 0 ? even : odd, table, 0x7650U + static_cast<std::uint32_t>(i / 2));
+        const uint2 magnitude = ptx::ld_shared_v2(entry);
         decode_word(words[i], magnitude, a[(i / 2) * 4 + i % 2], a[(i / 2) * 4 + 2 + i % 2]);
     }
 }
@@ -62,20 +58,24 @@ __device__ inline void promote(const float (&part)[kTokens / 2], std::uint32_t s
 }
 
 // One stage as this thread sees it.
+// In  base  shared address of the block's memory
 template <class T>
 struct Stage {
+    std::uint32_t base;
     std::uint32_t weights;
     std::uint32_t scales;  // of this thread's token columns
     std::uint32_t tokens;  // low half of the descriptor, the same in the whole warp
 
-    __device__ Stage(const Smem<T>& smem, std::int32_t stage, std::int32_t thread)
-        : weights(ptx::shared_address(smem.weights(stage))),
-          scales(ptx::shared_address(smem.scales(stage)) + thread % 4 * 8),
-          tokens(__shfl_sync(0xFFFFFFFFU, ptx::wgmma_descriptor_low(ptx::shared_address(smem.tokens(stage))), 0)) {}
+    __device__ Stage(std::uint32_t base_, std::int32_t stage, std::int32_t thread)
+        : base(base_),
+          weights(base_ + Smem<T>::kWeightsAt + stage * T::kWeightBytes),
+          scales(base_ + Smem<T>::kScalesAt + stage * T::kScaleBytes + thread % 4 * 8),
+          tokens(__shfl_sync(0xFFFFFFFFU,
+                             ptx::wgmma_descriptor_low(base_ + Smem<T>::kTokensAt + stage * T::kTokenBytes), 0)) {}
 
     __device__ void decode(std::int32_t tile, std::int32_t thread, std::uint32_t (&a)[16]) const {
         decode_tile(weights + tile * T::kPanel.tile_codes + thread * 16,
-                    weights + T::kPanel.exponents + tile * T::kPanel.tile_exponents + exponent_word_offset(thread), a);
+                    weights + T::kPanel.exponents + tile * T::kPanel.tile_exponents + exponent_word_offset(thread), base, a);
     }
 
     // Starts the product of a tile with the tokens; `a` is its decoded form (MXFP4) and must stay untouched until it is over.
@@ -112,6 +112,7 @@ __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int3
                                 std::int32_t thread, StageCursor& at, Accumulators<T>& acc, First first) {
     constexpr bool kDecode = T::kFormat == ExpertFormat::kMxfp4;
     Control& control = c.control;
+    const std::uint32_t base = ptx::opaque(ptx::shared_address(smem.base));
     float part[T::kTokens / 2];
 #pragma unroll
     for (int i = 0; i < T::kTokens / 2; ++i) {
@@ -123,16 +124,16 @@ __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int3
     }
     const std::int32_t tile = warpgroup * T::kHalves;
     std::uint32_t a[T::kHalves][16] = {};
-    if (!wait_barrier(control, &control.full[at.stage], at.phase)) {
+    if (!wait_barrier(control, base + static_cast<std::uint32_t>(offsetof(Control, full)) + at.stage * 8, at.phase)) {
         return false;
     }
     first();
     if constexpr (kDecode && T::kHalves > 1) {
-        Stage<T>(smem, at.stage, thread).decode(tile, thread, a[0]);
+        Stage<T>(base, at.stage, thread).decode(tile, thread, a[0]);
     }
     for (std::int32_t panel = 0; panel < panels; ++panel) {
-        const Stage<T> stage(smem, at.stage, thread);
-        std::uint64_t* const empty = &control.empty[at.stage];
+        const Stage<T> stage(base, at.stage, thread);
+        const std::uint32_t empty = base + static_cast<std::uint32_t>(offsetof(Control, empty)) + at.stage * 8;
         at.next<Smem<T>::kStages>();
         const bool more = panel + 1 < panels;
 #pragma unroll
@@ -146,12 +147,12 @@ __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int3
                     stage.decode(tile + h + 1, thread, a[(h + 1) % T::kHalves]);
                 }
             } else if (more) {
-                if (!wait_barrier(control, &control.full[at.stage], at.phase)) {
+                if (!wait_barrier(control, base + static_cast<std::uint32_t>(offsetof(Control, full)) + at.stage * 8, at.phase)) {
                     ptx::wgmma_wait_group<0>();
                     return false;
                 }
                 if constexpr (kDecode && T::kHalves > 1) {
-                    Stage<T>(smem, at.stage, thread).decode(tile, thread, a[0]);
+                    Stage<T>(base, at.stage, thread).decode(tile, thread, a[0]);
                 }
             }
             stage.finish(tile + h, part, acc[h]);

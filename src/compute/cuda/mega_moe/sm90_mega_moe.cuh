@@ -23,11 +23,15 @@ __device__ inline void prepare_block(const Context& c) {
     if (tid == 0) {
         for (std::int32_t i = 0; i < Smem<T>::kStages; ++i) {
             ptx::mbarrier_init(&control.full[i], 2);
-            ptx::mbarrier_init(&control.empty[i], T::kMathThreads / 32);
+            ptx::mbarrier_init(&control.empty[i], (T::kMathThreads + T::kDecodeThreads) / 32);
         }
         for (std::int32_t i = 0; i < kTaskSlots; ++i) {
             ptx::mbarrier_init(&control.task_full[i], 1);
-            ptx::mbarrier_init(&control.task_empty[i], T::kMathThreads / 32 + 1);
+            ptx::mbarrier_init(&control.task_empty[i], (T::kMathThreads + T::kDecodeThreads) / 32 + 1);
+        }
+        for (std::int32_t i = 0; i < 2; ++i) {
+            ptx::mbarrier_init(&control.decoded_full[i], 128);
+            ptx::mbarrier_init(&control.decoded_free[i], T::kMathThreads / 32);
         }
         ptx::fence_mbarrier_init();
         const std::int32_t rows = *c.mine.num_rows;
@@ -45,7 +49,7 @@ __device__ inline void prepare_block(const Context& c) {
         for (int i = 0; i < 8; ++i) {
             v[i] = kMagnitude[i] * unit;
         }
-        magnitude_table()[tid - 32] = {pack_e4m3(v[0], v[1], v[2], v[3]), pack_e4m3(v[4], v[5], v[6], v[7])};
+        control.magnitude[tid - 32] = {pack_e4m3(v[0], v[1], v[2], v[3]), pack_e4m3(v[4], v[5], v[6], v[7])};
     }
     __syncthreads();
 }
@@ -112,9 +116,8 @@ __device__ inline void run_math_warps(const Context& c, const Smem<T>& smem, std
 
 template <class T>
 __global__ __launch_bounds__(T::kThreads, 1) void mega_moe(const __grid_constant__ MegaMoeParams p) {
-    extern __shared__ std::byte raw[];
-    const std::uint32_t misaligned = ptx::shared_address(raw) % 1024;
-    const Smem<T> smem{raw + (misaligned == 0 ? 0 : 1024 - misaligned)};
+    extern __shared__ __align__(1024) std::byte raw[];  // nothing static beside it, so it starts aligned
+    const Smem<T> smem{raw};
     const auto slot = static_cast<std::int32_t>(blockIdx.x) / p.blocks_per_rank;
     const Context c{p,
                     p.rank[slot],
@@ -146,9 +149,12 @@ __global__ __launch_bounds__(T::kThreads, 1) void mega_moe(const __grid_constant
     if (threadIdx.x < 128) {
         ptx::setmaxnreg_dec<T::kFrontRegisters>();
         run_front_warps<T>(c, smem, pulled_by_math);
-    } else {
+    } else if (threadIdx.x < 128 + T::kMathThreads) {
         ptx::setmaxnreg_inc<T::kMathRegisters>();
         run_math_warps<T>(c, smem, pulled_by_math);
+    } else if constexpr (T::kWide) {
+        ptx::setmaxnreg_dec<T::kDecodeRegisters>();
+        run_decode(c, smem, static_cast<std::int32_t>(threadIdx.x) - 128 - T::kMathThreads);
     }
 }
 

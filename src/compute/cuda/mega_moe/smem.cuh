@@ -11,11 +11,14 @@ namespace megamoe::cuda {
 
 inline constexpr std::int32_t kTaskSlots = 4;
 inline constexpr std::int32_t kMaxStages = 16;
-inline constexpr std::int32_t kSmemBudget = 232448 - 128;  // of a block on sm_90, less the static table
+inline constexpr std::int32_t kSmemBudget = 232448;  // of a block on sm_90
 
 // What an instantiation is made of: tokens of a block (the N of the matrix instruction) and who computes.
 template <std::int32_t kTokens_, std::int32_t kWarpgroups_, ExpertFormat kFormat_>
 struct Traits {
+    static constexpr bool kWide = false;
+    static constexpr std::int32_t kDecodeThreads = 0;
+    static constexpr std::int32_t kDecodedBytes = 0;
     static constexpr std::int32_t kTokens = kTokens_;
     static constexpr std::int32_t kWarpgroups = kWarpgroups_;
     static constexpr ExpertFormat kFormat = kFormat_;
@@ -42,8 +45,11 @@ struct Traits {
 };
 
 struct Control {
+    uint2 magnitude[16];              // E4M3 codes of {0, .5, 1, 1.5, 2, 3, 4, 6} * 2^(i - 8); first, so 256-byte aligned
     std::uint64_t full[kMaxStages];   // weights and tokens of a stage have come
     std::uint64_t empty[kMaxStages];  // all math warps are done with it
+    std::uint64_t decoded_full[2];    // wide blocks: a panel has been unfolded
+    std::uint64_t decoded_free[2];
     std::uint64_t task_full[kTaskSlots];
     std::uint64_t task_empty[kTaskSlots];
     mega::Task task[kTaskSlots];      // layer 0: the stream has ended
@@ -63,14 +69,15 @@ struct Control {
 template <class T>
 struct Smem {
     static constexpr std::int32_t kControl = (static_cast<std::int32_t>(sizeof(Control)) + 1023) / 1024 * 1024;
-    static constexpr std::int32_t kFit = (kSmemBudget - 1024 - kControl - T::kStaging) / T::kStageBytes;
+    static constexpr std::int32_t kFit = (kSmemBudget - kControl - 2 * T::kDecodedBytes - T::kStaging) / T::kStageBytes;
     static constexpr std::int32_t kStages = kFit < kMaxStages ? kFit : kMaxStages;
     static_assert(kStages >= 3, "a pipeline needs stages");
     static constexpr std::int32_t kTokensAt = kControl;  // 1024-byte aligned, as the swizzle wants
-    static constexpr std::int32_t kWeightsAt = kTokensAt + kStages * T::kTokenBytes;
+    static constexpr std::int32_t kDecodedAt = kTokensAt + kStages * T::kTokenBytes;  // aligned too
+    static constexpr std::int32_t kWeightsAt = kDecodedAt + 2 * T::kDecodedBytes;
     static constexpr std::int32_t kScalesAt = kWeightsAt + kStages * T::kWeightBytes;
     static constexpr std::int32_t kStagingAt = kScalesAt + kStages * T::kScaleBytes;
-    static constexpr std::int32_t kBytes = kStagingAt + T::kStaging + 1024;  // 1024 to align the base
+    static constexpr std::int32_t kBytes = kStagingAt + T::kStaging;
 
     std::byte* base;
 

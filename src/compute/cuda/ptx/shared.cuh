@@ -16,22 +16,25 @@ __device__ inline void mbarrier_init(std::uint64_t* bar, std::uint32_t count) {
 __device__ inline void fence_mbarrier_init() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
+__device__ inline void mbarrier_arrive(std::uint32_t bar) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
+}
 __device__ inline void mbarrier_arrive(std::uint64_t* bar) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
+    mbarrier_arrive(shared_address(bar));
 }
 __device__ inline void mbarrier_arrive_expect_tx(std::uint64_t* bar, std::uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
                  : "memory");
 }
 // True: the phase of this parity is over. Waits a while in hardware before it says no.
-__device__ inline bool mbarrier_try_wait_parity(std::uint64_t* bar, std::uint32_t parity) {
+__device__ inline bool mbarrier_try_wait_parity(std::uint32_t bar, std::uint32_t parity) {
     std::uint32_t done;
     asm volatile(
         "{\n.reg .pred p;\n"
         "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
         "selp.u32 %0, 1, 0, p;\n}\n"
         : "=r"(done)
-        : "r"(shared_address(bar)), "r"(parity)
+        : "r"(bar), "r"(parity)
         : "memory");
     return done != 0;
 }
@@ -76,9 +79,19 @@ __device__ inline std::uint32_t ld_shared(std::uint32_t address) {
     return v;
 }
 
+__device__ inline void st_shared(std::uint32_t address, std::uint32_t v) {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
 // Stores an 8x8 tile of 16-bit values transposed: lane j < 8 gives the address of the 16 bytes that column j becomes.
 __device__ inline void stmatrix_x1_trans(std::uint32_t address, std::uint32_t v) {
     asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(address), "r"(v) : "memory");
+}
+
+// A value that the compiler keeps in a register instead of computing it again where it is used.
+__device__ inline std::uint32_t opaque(std::uint32_t v) {
+    asm volatile("" : "+r"(v));
+    return v;
 }
 
 // An `and` that the compiler takes as it is: it would rather split the mask and pay one operation more.
