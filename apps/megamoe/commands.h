@@ -23,6 +23,7 @@ enum ExitCode : int {
 int demo_command(int argc, char** argv);      // megamoe demo
 int serve_command(int argc, char** argv);     // megamoe serve
 int bench_command(int argc, char** argv);     // megamoe bench manifest | serve
+int op_command(int argc, char** argv);        // megamoe op check | bench
 int model_command(int argc, char** argv);     // megamoe model inspect | synth | generate | golden
 int generate_command(int argc, char** argv);  // megamoe model generate, called by model_command
 int golden_command(int argc, char** argv);    // megamoe model golden, called by model_command

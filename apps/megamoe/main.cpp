@@ -19,6 +19,7 @@ constexpr std::array kSubcommands{
     Subcommand{"demo", "serve the small model on this machine in two configurations and compare them", &demo_command},
     Subcommand{"serve", "serve a model over an OpenAI-compatible API", &serve_command},
     Subcommand{"bench", "make a prompt manifest (bench manifest), load a server with it (bench serve)", &bench_command},
+    Subcommand{"op", "check and time the MoE operator alone", &op_command},
     Subcommand{"model", "inspect, synthesise, run or verify a checkpoint", &model_command},
 };
 

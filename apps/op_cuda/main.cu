@@ -15,7 +15,9 @@ namespace {
 using cuda::ExpertFormat;
 using cuda::MegaMoeVersion;
 
-constexpr double kTolerance = 6e-3;  // BF16 and FP8 roundings fall the other way now and then; one lost row would give far more
+// A sum that lands on the other side of a BF16 or FP8 rounding moves an activation by up to 6 %; in a handful of rows a few of
+// those show. One lost or swapped row gives 0.1 and more.
+constexpr double kTolerance = 2e-2;
 
 const char* name_of(MegaMoeVersion v) {
     return v == MegaMoeVersion::kOverlapped ? "mega2" : v == MegaMoeVersion::kPhased ? "mega1" : "standard";
@@ -75,7 +77,7 @@ mega::Shape small_shape(std::int32_t ranks) {
 
 void check_small(Checker& checker) {
     for (const ExpertFormat format : {ExpertFormat::kMxfp4, ExpertFormat::kFp8}) {
-        for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 112, 128}) {
+        for (const std::int32_t tokens : {8, 16, 24, 32, 48, 64, 96, 128}) {
             if (tokens == 128 && format == ExpertFormat::kFp8) {
                 continue;
             }
@@ -85,7 +87,7 @@ void check_small(Checker& checker) {
                 o.format = format;
                 o.config = {.tokens = tokens, .unit_blocks = 2, .lag = 3};
                 World world(o);
-                world.set_inputs(std::vector<std::int32_t>(static_cast<std::size_t>(ranks), 67), Routing::kUniform, 5);
+                world.set_inputs(std::vector<std::int32_t>(static_cast<std::size_t>(ranks), tokens < 64 ? 67 : 300), Routing::kUniform, 5);
                 const std::string label = text("%s N=%d R=%d", format == ExpertFormat::kFp8 ? "fp8" : "mxfp4", tokens, ranks);
                 checker.run(world, MegaMoeVersion::kOverlapped, label, 16);
                 if (tokens == 32 || tokens == 128) {
@@ -344,7 +346,7 @@ void bench(const BenchOptions& b) {
 
 void print_kernels() {
     for (const ExpertFormat format : {ExpertFormat::kMxfp4, ExpertFormat::kFp8}) {
-        for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 112, 128}) {
+        for (const std::int32_t tokens : {8, 16, 24, 32, 48, 64, 96, 128}) {
             cuda::MegaMoeLimits limits{};
             if (cuda::query_mega_moe(format, tokens, limits) != cudaSuccess) {
                 continue;

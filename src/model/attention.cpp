@@ -24,26 +24,21 @@ void simulate_kv(const StepContext& c, std::span<float> latent) {
 }
 
 struct Queries {
-    float* latent;  // [rows, Q], after q_norm
-    float* q;       // [rows, N, D], rotated
+    const float* latent;  // [rows, Q], after q_norm and quantisation: the indexer's queries start from it too
+    float* q;             // [rows, N, D], rotated
 };
 
-Queries make_queries(const StepContext& c, const Layer& layer, ops::RopeKind kind, const float* quantised_x) {
+// In    latent [rows, Q]: wq_a x; normed and quantised in place
+Queries make_queries(const StepContext& c, const Layer& layer, ops::RopeKind kind, float* latent) {
     const std::int64_t n = c.num_rows();
     const std::int64_t heads_width = std::int64_t{c.g.num_heads} * c.g.head_dim;
-    Queries out{c.scratch.take(n * c.g.q_lora_rank), c.scratch.take(n * heads_width)};
-    c.linear(layer.wq_a, quantised_x, c.g.hidden_size, out.latent, c.g.q_lora_rank);
-    float* quantised = c.scratch.take(n * c.g.q_lora_rank);
+    const Queries out{latent, c.scratch.take(n * heads_width)};
     c.workers.run(n, [&](std::int64_t row) {
-        float* latent = out.latent + row * c.g.q_lora_rank;
-        cpu::rms_norm(c.isa, latent, layer.raw->q_norm.data(), c.g.q_lora_rank, c.g.rms_eps, c.rounding(), latent);
-        float* copy = quantised + row * c.g.q_lora_rank;
-        std::copy_n(latent, c.g.q_lora_rank, copy);
-        c.quantise(copy, c.g.q_lora_rank);
+        float* x = latent + row * c.g.q_lora_rank;
+        cpu::rms_norm(c.isa, x, layer.raw->q_norm.data(), c.g.q_lora_rank, c.g.rms_eps, c.rounding(), x);
+        c.quantise(x, c.g.q_lora_rank);
     });
-    // The indexer's queries start from the same quantised vector, so it is what the struct hands on.
-    out.latent = quantised;
-    c.linear(layer.wq_b, quantised, c.g.q_lora_rank, out.q, heads_width);
+    c.multiply(latent, c.g.q_lora_rank, {{layer.wq_b, out.q, heads_width}});
     c.workers.run(n, [&](std::int64_t row) {
         const auto angles = c.row_angles(kind, row);
         for (std::int32_t head = 0; head < c.g.num_heads; ++head) {
@@ -55,13 +50,10 @@ Queries make_queries(const StepContext& c, const Layer& layer, ops::RopeKind kin
     return out;
 }
 
-void write_window(const StepContext& c, std::int32_t layer_idx, const Layer& layer, ops::RopeKind kind,
-                  const float* quantised_x) {
-    const std::int64_t n = c.num_rows();
+// In    k [rows, D]: wkv x; becomes the keys of the window
+void write_window(const StepContext& c, std::int32_t layer_idx, const Layer& layer, ops::RopeKind kind, float* k) {
     const std::int64_t d = c.g.head_dim;
-    float* k = c.scratch.take(n * d);
-    c.linear(layer.wkv, quantised_x, c.g.hidden_size, k, d);
-    c.workers.run(n, [&](std::int64_t row) {
+    c.workers.run(c.num_rows(), [&](std::int64_t row) {
         const Row& r = c.rows[static_cast<std::size_t>(row)];
         const std::span<float> key(k + row * d, static_cast<std::size_t>(d));
         cpu::rms_norm(c.isa, key.data(), layer.raw->kv_norm.data(), c.g.head_dim, c.g.rms_eps, c.rounding(),
@@ -141,8 +133,9 @@ float* project_groups(const StepContext& c, const Layer& layer, const float* o) 
     const std::int64_t out_width = std::int64_t{c.g.o_groups} * c.g.o_lora_rank;
     float* y = c.scratch.take(c.num_rows() * out_width);
     for (std::int32_t group = 0; group < c.g.o_groups; ++group) {
-        c.linear(layer.wo_a[static_cast<std::size_t>(group)], o + group * group_width,
-                 std::int64_t{c.g.num_heads} * c.g.head_dim, y + std::int64_t{group} * c.g.o_lora_rank, out_width);
+        c.multiply(
+            o + group * group_width, std::int64_t{c.g.num_heads} * c.g.head_dim,
+            {{layer.wo_a[static_cast<std::size_t>(group)], y + std::int64_t{group} * c.g.o_lora_rank, out_width}});
     }
     return y;
 }
@@ -158,8 +151,11 @@ void run_attention(const StepContext& c, std::int32_t layer_idx, const float* x,
     std::copy_n(x, n * h, quantised_x);
     c.workers.run(n, [&](std::int64_t row) { c.quantise(quantised_x + row * h, c.g.hidden_size); });
 
-    const Queries queries = make_queries(c, layer, kind, quantised_x);
-    write_window(c, layer_idx, layer, kind, quantised_x);
+    float* latent = c.scratch.take(n * c.g.q_lora_rank);
+    float* k = c.scratch.take(n * c.g.head_dim);
+    c.multiply(quantised_x, h, {{layer.wq_a, latent, c.g.q_lora_rank}, {layer.wkv, k, c.g.head_dim}});
+    const Queries queries = make_queries(c, layer, kind, latent);
+    write_window(c, layer_idx, layer, kind, k);
     if (layer.ratio > 0) {
         write_entries(c, layer_idx, layer, x);
     }
@@ -190,7 +186,7 @@ void run_attention(const StepContext& c, std::int32_t layer_idx, const float* x,
     const std::int32_t y_width = c.g.o_groups * c.g.o_lora_rank;
     float* y = project_groups(c, layer, o);
     c.workers.run(n, [&](std::int64_t row) { c.quantise(y + row * y_width, y_width); });
-    c.linear(layer.wo_b, y, y_width, out, h);
+    c.multiply(y, y_width, {{layer.wo_b, out, h}});
     if (c.tap != nullptr) {
         c.tap->floats(layer_idx, "attn", out, n, h);
     }

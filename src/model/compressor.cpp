@@ -29,8 +29,7 @@ void run_compressor(const StepContext& c, const CompressorSite& site, const floa
     const std::int64_t n = c.num_rows();
     float* value = c.scratch.take(n * width);
     float* gate = c.scratch.take(n * width);
-    c.linear_f32(site.weights->wkv, x, c.g.hidden_size, value, width);
-    c.linear_f32(site.weights->wgate, x, c.g.hidden_size, gate, width);
+    c.multiply(x, c.g.hidden_size, {{site.weights->wkv, value, width, true}, {site.weights->wgate, gate, width, true}});
 
     const auto& ape = site.weights->raw->ape;
     const auto& frequencies = c.model.frequencies(ops::RopeKind::kCompress);

@@ -98,7 +98,7 @@ Result<Done> Forward::run_moe(const StepContext& c, std::int32_t layer_idx, cons
     float* logits = c.scratch.take(n * experts);
     float* weights = c.scratch.take(n * k);
     std::vector<std::int32_t> ids(static_cast<std::size_t>(n * k));
-    c.linear_f32(layer.gate, x, c.g.hidden_size, logits, experts);
+    c.multiply(x, c.g.hidden_size, {{layer.gate, logits, experts, true}});
     c.workers.run(n, [&](std::int64_t row) {
         const std::span<std::int32_t> row_ids(ids.data() + row * k, static_cast<std::size_t>(k));
         const std::span<float> row_weights(weights + row * k, static_cast<std::size_t>(k));

@@ -42,8 +42,8 @@ IndexQueries prepare_indexer(const StepContext& c, std::int32_t layer_idx, const
     }
     float* q = c.scratch.take(n * width);
     float* weight = c.scratch.take(n * c.g.index_heads);
-    c.linear(layer.indexer.wq_b, query_latent, c.g.q_lora_rank, q, width);
-    c.linear(layer.indexer.weights_proj, x, c.g.hidden_size, weight, c.g.index_heads);
+    c.multiply(query_latent, c.g.q_lora_rank, {{layer.indexer.wq_b, q, width}});
+    c.multiply(x, c.g.hidden_size, {{layer.indexer.weights_proj, weight, c.g.index_heads}});
     const auto constant = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.g.index_dim) * c.g.index_heads));
     c.workers.run(n, [&](std::int64_t row) {
         float* heads = q + row * width;

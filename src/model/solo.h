@@ -21,8 +21,8 @@ struct SoloOptions {
     std::int32_t threads = 1;
     std::int32_t max_rows = 512;  // tokens one call may bring
     std::int32_t max_sequences = 4;
-    std::int32_t max_length = 0;        // tokens a sequence may reach; 0 = the model's limit
-    std::int32_t page_size = 0;         // 0 = smallest multiple of every ratio that is >= 256
+    std::int32_t max_length = 0;             // tokens a sequence may reach; 0 = the model's limit
+    std::int32_t page_size = 0;              // 0 = smallest multiple of every ratio that is >= 256
     std::optional<float> swiglu_limit = {};  // instead of the model's, for the clamp's own reference
 };
 

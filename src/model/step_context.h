@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -63,29 +64,27 @@ struct StepContext {
         return {angles[static_cast<int>(kind)] + row * g.rope_dim, static_cast<std::size_t>(g.rope_dim)};
     }
 
-    // y [rows, w.rows()] = x * w^T for all rows of the step; x rows are lda apart. Rounded to bfloat16 in profile ds.
-    void linear(const cpu::PackedMatrix& w, const float* x, std::int64_t lda, float* y, std::int64_t ldo) const {
-        cpu::gemm(isa, workers,
-                  {.w = &w,
-                   .a = x,
-                   .lda = lda,
-                   .m = num_rows(),
-                   .out = y,
-                   .ldo = ldo,
-                   .math = ds() ? cpu::Math::kBf16 : cpu::Math::kF32,
-                   .round_bf16 = ds()});
-    }
-    // The same without rounding: gate logits, compressor inputs.
-    void linear_f32(const cpu::PackedMatrix& w, const float* x, std::int64_t lda, float* y, std::int64_t ldo) const {
-        cpu::gemm(isa, workers,
-                  {.w = &w,
-                   .a = x,
-                   .lda = lda,
-                   .m = num_rows(),
-                   .out = y,
-                   .ldo = ldo,
-                   .math = ds() ? cpu::Math::kBf16 : cpu::Math::kF32,
-                   .round_bf16 = false});
+    // y [rows, w.rows()] = x * w^T for all rows of the step; x rows are lda apart. Rounded to bfloat16 in profile ds, unless
+    // the model keeps float32 there (gate logits, compressor inputs).
+    struct Product {
+        const cpu::PackedMatrix& w;
+        float* y;
+        std::int64_t ldo;
+        bool keep_f32 = false;
+    };
+    void multiply(const float* x, std::int64_t lda, std::initializer_list<Product> products) const {
+        std::vector<cpu::Gemm> calls;
+        for (const Product& p : products) {
+            calls.push_back({.w = &p.w,
+                             .a = x,
+                             .lda = lda,
+                             .m = num_rows(),
+                             .out = p.y,
+                             .ldo = p.ldo,
+                             .math = ds() ? cpu::Math::kBf16 : cpu::Math::kF32,
+                             .round_bf16 = ds() && !p.keep_f32});
+        }
+        cpu::gemm(isa, workers, calls);
     }
     // In place: what FP8 activation quantisation makes of `x` in profile ds; nothing in hf.
     void quantise(float* x, std::int32_t n) const {

@@ -29,18 +29,17 @@ void run_expert(const ExpertMath& math, Workers& workers, const PackedExpert& ex
         const float* in = x + std::int64_t{begin} * math.hidden;
         float* block_out = out + std::int64_t{begin} * math.hidden;
         const auto product = [&](const cpu::PackedMatrix& w, const float* a, float* y) {
-            cpu::gemm(math.isa, workers,
-                      {.w = &w,
-                       .a = a,
-                       .lda = w.cols(),
-                       .m = n,
-                       .out = y,
-                       .ldo = w.rows(),
-                       .math = math.math(),
-                       .round_bf16 = math.ds()});
+            return cpu::Gemm{.w = &w,
+                             .a = a,
+                             .lda = w.cols(),
+                             .m = n,
+                             .out = y,
+                             .ldo = w.rows(),
+                             .math = math.math(),
+                             .round_bf16 = math.ds()};
         };
-        product(expert.w1, in, gate);
-        product(expert.w3, in, up);
+        const cpu::Gemm both[] = {product(expert.w1, in, gate), product(expert.w3, in, up)};
+        cpu::gemm(math.isa, workers, both);
         workers.run(n, [&](std::int64_t i) {
             float* g = gate + i * math.inter;
             const float before = math.ds() && weight != nullptr ? weight[begin + i] : 1.0F;
@@ -49,7 +48,7 @@ void run_expert(const ExpertMath& math, Workers& workers, const PackedExpert& ex
                 cpu::quantise_fp8(math.isa, g, math.inter, kActGroup);
             }
         });
-        product(expert.w2, gate, block_out);
+        cpu::gemm(math.isa, workers, product(expert.w2, gate, block_out));
         if (!math.ds() && weight != nullptr) {
             for (std::int32_t i = 0; i < n; ++i) {
                 float* row = block_out + std::int64_t{i} * math.hidden;

@@ -1,4 +1,5 @@
 """The program from the outside: exit codes, and what a user reads when something is wrong. argv[1] is the program."""
+import json
 import socket
 import subprocess
 import sys
@@ -29,7 +30,8 @@ class Program(unittest.TestCase):
         self.assertRegex(done.out, r"^megamoe \d+\.\d+\.\d+\n$")
 
     def test_help_of_every_subcommand_works(self):
-        for words in (["demo"], ["serve"], ["bench"], ["bench", "manifest"], ["bench", "serve"], ["model"],
+        for words in (["demo"], ["serve"], ["bench"], ["bench", "manifest"], ["bench", "serve"], ["op"],
+                      ["op", "check"], ["op", "bench"], ["model"],
                       ["model", "inspect"], ["model", "synth"], ["model", "generate"], ["model", "golden"]):
             with self.subTest(words):
                 done = Done(*words, "--help")
@@ -92,6 +94,30 @@ class Serve(unittest.TestCase):
         self.assertEqual(done.code, 4)
         self.assertIn("--port", done.err)
         self.assertNotIn("model_loaded", done.err)
+
+
+class Op(unittest.TestCase):
+    def test_check_of_the_tiny_sizes_passes(self):
+        done = Done("op", "check", "--format", "fp4", "--tokens", "5", "--ranks", "1,2")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("all rows passed", done.out)
+
+    def test_bench_writes_what_it_prints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "op.json")
+            done = Done("op", "bench", "--tokens", "1", "--repeats", "3", "--json", str(file))
+            self.assertEqual(done.code, 0, done.err)
+            rows = json.loads(file.read_text())["rows"]
+        self.assertEqual([row["backend"] for row in rows], ["standard", "megamoe 1", "megamoe 2"])
+        self.assertIn("megamoe 2", done.out)
+
+    def test_a_mistyped_flag_or_value_gets_the_nearest_one(self):
+        for words, near in ((["check", "--geometri", "tiny"], "--geometry"), (["bench", "--routing", "unifrom"], "uniform"),
+                            (["bench", "--geometry", "flash"], "flash-share"), (["bench", "--format", "fp5"], "fp4")):
+            with self.subTest(words):
+                done = Done("op", *words)
+                self.assertEqual(done.code, 1)
+                self.assertIn(near, done.err)
 
 
 class Model(unittest.TestCase):

@@ -198,19 +198,41 @@ PackedRows part_of(const PackedRows& all, std::int32_t part, std::int32_t parts)
 }  // namespace
 
 void gemm(Isa isa, Workers& workers, const Gemm& g) {
-    MM_CHECK(g.w != nullptr && g.m >= 0, "m", g.m);
-    const std::int32_t panel_tasks = ceil_div(g.w->num_panels(), kTilePanels);
+    gemm(isa, workers, std::span(&g, 1));
+}
+
+void gemm(Isa isa, Workers& workers, std::span<const Gemm> products) {
+    const Gemm& first = products.front();
+    const GemmKernels& k = select(isa, first.math, first.w->format());
+    std::int32_t panel_tasks = 0;
+    for (const Gemm& g : products) {
+        MM_CHECK(g.a == first.a && g.lda == first.lda && g.m == first.m && g.math == first.math &&
+                     g.w->cols() == first.w->cols() && g.m >= 0,
+                 "m", g.m, "cols", g.w->cols());
+        if (&select(isa, g.math, g.w->format()) != &k) {  // other kernels pack otherwise
+            for (const Gemm& alone : products) {
+                gemm(isa, workers, alone);
+            }
+            return;
+        }
+        panel_tasks += ceil_div(g.w->num_panels(), kTilePanels);
+    }
     if (panel_tasks == 0) {
         return;
     }
-    const GemmKernels& k = select(isa, g.math, g.w->format());
-    const std::int32_t blocks = ceil_div(g.m, kRowBlock);
+    const std::int32_t blocks = ceil_div(first.m, kRowBlock);
     for (std::int32_t block = 0; block < blocks; ++block) {
-        const PackedRows rows = pack_rows(k, workers, g, split(g.m, block, blocks), split(g.m, block + 1, blocks));
+        const PackedRows rows =
+            pack_rows(k, workers, first, split(first.m, block, blocks), split(first.m, block + 1, blocks));
         const std::int32_t parts = row_parts(rows.end - rows.begin, panel_tasks, workers.size());
         workers.run(panel_tasks * parts, [&](std::int64_t task) {
-            const auto t = static_cast<std::int32_t>(task);
-            PanelTask(k, g, part_of(rows, t % parts, parts), t / parts * kTilePanels).run();
+            auto panel_task = static_cast<std::int32_t>(task) / parts;
+            const Gemm* g = &first;
+            for (; panel_task >= ceil_div(g->w->num_panels(), kTilePanels); ++g) {
+                panel_task -= ceil_div(g->w->num_panels(), kTilePanels);
+            }
+            PanelTask(k, *g, part_of(rows, static_cast<std::int32_t>(task) % parts, parts), panel_task * kTilePanels)
+                .run();
         });
     }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/workers.h"
 #include "compute/cpu/isa.h"
@@ -32,5 +33,8 @@ struct Gemm {
 //       No allocation once a thread has seen its largest call
 // Thread  the owner of `workers`; panels, and rows if panels are few, are spread over the team
 void gemm(Isa isa, Workers& workers, const Gemm& g);
+
+// Several products of the same rows: `a`, lda, m, math and the matrices' cols are equal. The rows are packed once.
+void gemm(Isa isa, Workers& workers, std::span<const Gemm> products);
 
 }  // namespace megamoe::cpu

@@ -1,4 +1,4 @@
-// Command lines on top of CLI11, with the error texts this project wants. CLI11 is visible here: for .cpp files of cli/ only.
+// Command lines on top of CLI11, with the error texts this project wants. Internal to cli/ and to programs: it shows CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>

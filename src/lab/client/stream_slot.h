@@ -1,4 +1,4 @@
-// One connection and the request it carries. Boost.Asio is visible here: include this in .cpp files of client/ only.
+// One connection and the request it carries. Internal to client/: it shows Boost.
 #pragma once
 
 #include <array>

@@ -116,9 +116,11 @@ TEST(GoldenVectors, T5ADepartureComesBeforeAnArrivalAtTheSameTime) {
     RequestRecord a = vector_t1();
     a.t_start = at(0);
     a.t_first = a.t_last = at(10);
+    a.chunks = {{at(10), 8, 1}};
     RequestRecord b = a;
     b.t_start = at(10);
     b.t_first = b.t_last = at(20);
+    b.chunks = {{at(20), 8, 1}};
     const std::vector<RequestRecord> records{a, b};
 
     const RunMetrics run = run_metrics(records, {});
@@ -226,7 +228,7 @@ TEST(RunMetrics, FailuresCountButDoNotEnterLatencies) {
 TEST(RunMetrics, ThroughputIsTokensOverTheMakespan) {
     std::vector<RequestRecord> records{vector_t1(), vector_t1()};
     records[1].t_start = at(401);
-    records[1].t_last = at(1101);
+    records[1].t_last = records[1].chunks.back().t_ns = at(1101);
 
     const RunMetrics run = run_metrics(records, {});
 

@@ -57,7 +57,7 @@ std::optional<double> product_rate(const Roofs& roofs, const Geometry& g, std::i
 
 void fill_roof(const Roofs& roofs, BenchRow& row) {
     const std::int32_t threads = row.ranks * row.threads_per_rank;
-    if (row.rows_an_expert < kComputeRows) {
+    if (row.binds_on_memory()) {
         row.roof = "stream read";
         row.roof_rate = roofs.read(threads);
         return;
@@ -118,53 +118,51 @@ Result<std::vector<BenchRow>> run_case(const BenchOptions& o, const Roofs& roofs
         BenchRow row = common;
         row.backend = kTimedBackends[b];
         fill_times(samples[b], row);
-        const bool reads = row.rows_an_expert < kComputeRows;
-        if (row.roof_rate > 0) {
-            row.roof_fraction = (reads ? row.bytes_a_second() : row.operations_a_second()) / row.roof_rate;
-        }
         row.speedup = rows.empty() ? 1 : rows.front().median_us / row.median_us;
         rows.push_back(row);
     }
     return rows;
 }
 
+// What the rows of a layer's cases have in common.
+BenchRow blank_row(const BenchOptions& o, const Geometry& geometry, ops::WeightFormat format) {
+    BenchRow row;
+    row.geometry = geometry;
+    row.format = format;
+    row.ranks = o.num_ranks;
+    row.threads_per_rank = o.threads_per_rank;
+    return row;
+}
+
 }  // namespace
 
-Result<std::vector<BenchRow>> run_bench(const BenchOptions& o, const Roofs& roofs,
-                                        const std::function<void(const BenchRow&)>& report,
-                                        const std::function<void(const BenchProgress&)>& progress) {
+Result<Done> run_bench(const BenchOptions& o, const Roofs& roofs, const std::function<void(const BenchRow&)>& report,
+                       const std::function<void(const BenchProgress&)>& progress) {
     BenchProgress at;
-    at.total = static_cast<std::int32_t>(o.geometries.size() * o.formats.size() * o.routings.size() * o.tokens.size());
-    std::vector<BenchRow> all;
-    for (const Geometry& geometry : o.geometries) {
-        for (const ops::WeightFormat format : o.formats) {
-            MM_TRY_DONE(check_memory(layer_bytes(geometry, format), geometry));
-            at.now = fmt::format("{} {}: making {} experts", geometry.name, name_of(format), geometry.num_experts);
-            progress(at);
-            Workers makers(o.num_ranks * o.threads_per_rank);
-            const LayerExperts experts = random_layer(geometry, format, o.seed, makers);
-            for (const Routing& routing : o.routings) {
-                for (const std::int32_t tokens : o.tokens) {
-                    at.now = fmt::format("{} {} {} T={}", geometry.name, name_of(format), routing.text, tokens);
-                    progress(at);
-                    BenchRow blank;
-                    blank.geometry = geometry;
-                    blank.format = format;
-                    blank.routing = routing.text;
-                    blank.ranks = o.num_ranks;
-                    blank.threads_per_rank = o.threads_per_rank;
-                    blank.tokens = tokens;
-                    const Batch batch =
-                        make_batch(routing, geometry, o.num_ranks, std::int64_t{tokens} * o.num_ranks, o.seed);
-                    MM_TRY(const auto rows, run_case(o, roofs, experts, batch, blank));
-                    std::for_each(rows.begin(), rows.end(), report);
-                    all.insert(all.end(), rows.begin(), rows.end());
-                    ++at.done;
-                }
+    at.total = static_cast<std::int32_t>(o.formats.size() * o.routings.size() * o.tokens.size());
+    const Geometry& geometry = o.geometry;
+    for (const ops::WeightFormat format : o.formats) {
+        MM_TRY_DONE(check_memory(layer_bytes(geometry, format), geometry));
+        at.now = fmt::format("{} {}: making {} experts", geometry.name, name_of(format), geometry.num_experts);
+        progress(at);
+        Workers makers(o.num_ranks * o.threads_per_rank);
+        const LayerExperts experts = random_layer(geometry, format, o.seed, makers);
+        BenchRow blank = blank_row(o, geometry, format);
+        for (const Routing& routing : o.routings) {
+            blank.routing = routing.text;
+            for (const std::int32_t tokens : o.tokens) {
+                blank.tokens = tokens;
+                at.now = fmt::format("{} {} {} T={}", geometry.name, name_of(format), routing.text, tokens);
+                progress(at);
+                const auto batch =
+                    make_batch(routing, geometry, o.num_ranks, std::int64_t{tokens} * o.num_ranks, o.seed);
+                MM_TRY(const auto rows, run_case(o, roofs, experts, batch, blank));
+                std::for_each(rows.begin(), rows.end(), report);
+                ++at.done;
             }
         }
     }
-    return all;
+    return Done{};
 }
 
 }  // namespace megamoe::moe::op

@@ -24,7 +24,7 @@ struct Roofs {
 };
 
 struct BenchOptions {
-    std::vector<Geometry> geometries;
+    Geometry geometry;
     std::vector<ops::WeightFormat> formats;
     std::vector<Routing> routings;
     std::vector<std::int32_t> tokens;  // rows a rank brings [T]
@@ -59,13 +59,18 @@ struct BenchRow {
     double skew_us = 0;             // median of longest minus shortest rank
     std::vector<double> stages_us;  // by Stage: mean over the ranks of the medians
 
-    std::string_view roof;                // "stream read", "oneDNN bf16", "no oneDNN"
-    double roof_rate = 0;                 // bytes or operations a second; 0 = unknown
-    std::optional<double> roof_fraction;  // what the median reaches of it
-    double speedup = 1;                   // time of `standard` / time of this one
+    std::string_view roof;  // "stream read", "oneDNN bf16", "no oneDNN"
+    double roof_rate = 0;   // bytes or operations a second, the best of many runs; 0 = unknown
+    double speedup = 1;     // median of `standard` / median of this one
 
-    double bytes_a_second() const { return bytes / median_us * 1e6; }
-    double operations_a_second() const { return operations / median_us * 1e6; }
+    bool binds_on_memory() const { return rows_an_expert < kComputeRows; }
+    double bytes_a_second(double us) const { return bytes / us * 1e6; }
+    double operations_a_second(double us) const { return operations / us * 1e6; }
+    // What a run of `us` reaches of the roof. A working set that a cache holds can pass that of the memory.
+    std::optional<double> roof_fraction(double us) const {
+        const double rate = binds_on_memory() ? bytes_a_second(us) : operations_a_second(us);
+        return roof_rate > 0 ? std::optional(rate / roof_rate) : std::nullopt;
+    }
 };
 
 struct BenchProgress {
@@ -77,8 +82,8 @@ struct BenchProgress {
 // In    report    gets every row when it is known
 //       progress  is called before each case
 // Error kResourceExhausted: the experts do not fit; kInternal: a backend gives other bits; or as make_operator()
-[[nodiscard]] Result<std::vector<BenchRow>> run_bench(const BenchOptions& options, const Roofs& roofs,
-                                                      const std::function<void(const BenchRow&)>& report,
-                                                      const std::function<void(const BenchProgress&)>& progress);
+[[nodiscard]] Result<Done> run_bench(const BenchOptions& options, const Roofs& roofs,
+                                     const std::function<void(const BenchRow&)>& report,
+                                     const std::function<void(const BenchProgress&)>& progress);
 
 }  // namespace megamoe::moe::op

@@ -65,16 +65,17 @@ Result<std::vector<float>> run_once(const Arm& arm, const Geometry& geometry, co
                                     const Batch& batch, const Split& split) {
     const step::StepPlan plan = make_plan(split);
     std::vector<float> out(batch.x.size());
-    comm::RankGroup group(arm.num_ranks);
-    comm::SymmetricHeap heap;
-    MM_TRY_DONE(comm::run_ranks(group, heap, [&](const comm::RankContext& context) -> Result<Done> {
+    const auto run_rank = [&](const comm::RankContext& context) -> Result<Done> {
         Workers workers(arm.threads_per_rank);
         MM_TRY(const auto op,
                make_operator(arm.backend, make_config(geometry, arm.isa, plan.bucket), context, workers));
         const std::int32_t me = raw(context.rank);
         return op->forward(input_of(batch, geometry, split, me), experts, plan,
                            out.data() + split[static_cast<std::size_t>(me)] * geometry.hidden);
-    }));
+    };
+    comm::RankGroup group(arm.num_ranks);
+    comm::SymmetricHeap heap;
+    MM_TRY_DONE(comm::run_ranks(group, heap, run_rank));
     return out;
 }
 

@@ -112,9 +112,7 @@ Result<std::array<BackendSamples, kNumBackends>> time_backends(const TimingCase&
     const auto most = static_cast<std::size_t>(std::max(c.repeats, kFewestRepeats));
     samples.fill(BackendSamples(most, std::vector<Sample>(static_cast<std::size_t>(num_ranks))));
     std::atomic<std::int32_t> repeats{static_cast<std::int32_t>(most)};
-    comm::RankGroup group(num_ranks);
-    comm::SymmetricHeap heap;
-    MM_TRY_DONE(comm::run_ranks(group, heap, [&](const comm::RankContext& context) -> Result<Done> {
+    const auto run_rank = [&](const comm::RankContext& context) -> Result<Done> {
         RankTimer timer(c, context);
         MM_TRY_DONE(timer.check());
         const std::int64_t begin = now_ns();
@@ -128,7 +126,12 @@ Result<std::array<BackendSamples, kNumBackends>> time_backends(const TimingCase&
             MM_TRY_DONE(context.barrier("op.repeat"));
         }
         return Done{};
-    }));
+    };
+    comm::RankGroup group(num_ranks);
+    comm::SymmetricHeap heap;
+    if (const auto ran = comm::run_ranks(group, heap, run_rank); !ran) {
+        return ran.error();
+    }
     for (BackendSamples& of_backend : samples) {
         of_backend.resize(static_cast<std::size_t>(repeats.load()));
     }

@@ -153,7 +153,11 @@ __device__ inline void finish_layer1(const Context& c, const Smem<T>& smem, cons
 __device__ inline void account_returns(const Context& c, const mega::Task& task, std::int32_t rows, const std::uint32_t* row_meta) {
     const auto lane = static_cast<std::int32_t>(threadIdx.x % 32);
     const std::int32_t ranks = c.p.shape.num_ranks;
-    ptx::fence_acq_rel_sys();
+    if (c.p.launch_ranks == ranks) {
+        ptx::fence_acq_rel_gpu();  // all ranks live on this device
+    } else {
+        ptx::fence_acq_rel_sys();
+    }
     for (std::int32_t source = lane; source < ranks; source += 32) {
         std::uint32_t mine = static_cast<std::uint32_t>(rows);
         if (ranks > 1) {
@@ -242,7 +246,7 @@ __device__ inline void return_rows_wide(const Context& c, const Smem<T>& smem, c
             ptx::st_shared(upper + 8 * T::kOutStride + j * 16, pack_bf16(acc[h][4 * j + 2], acc[h][4 * j + 3]));
         }
         ptx::bar_sync(kMathBarrier, T::kMathThreads);
-        send_rows<16>(c, staging, T::kOutStride, h * 64, rows - h * 64, task.tile * kPanelRows + warpgroup * 128,
+        send_rows<16>(c, staging, T::kOutStride, h * 64, min(64, rows - h * 64), task.tile * kPanelRows + warpgroup * 128,
                       math_thread % 128, row_meta);
     }
 }
@@ -298,7 +302,7 @@ __device__ inline bool run_tasks(const Context& c, const Smem<T>& smem, std::int
         const std::int32_t panels = columns_of(c.p, task.layer) / kPanelCols;
         bool good = false;
         if constexpr (T::kWide) {
-            good = multiply_wide(c, smem, panels, math_thread / 128, math_thread % 128, at, panels_done, acc, first);
+            good = multiply_wide(c, smem, panels, math_thread / 128, math_thread % 128, at, panels_done, rows > 64 ? 2 : 1, acc, first);
         } else {
             good = multiply(c, smem, panels, math_thread / 128, math_thread % 128, at, acc, first);
         }

@@ -6,21 +6,29 @@
 #include "compute/mega/schedule.h"
 
 namespace megamoe::cuda {
+namespace {
+
+constexpr double kWideMean = 90;
+
+}  // namespace
 
 MegaMoeConfig choose_config(const mega::Shape& shape, ExpertFormat format, std::int32_t rows_per_rank) {
     MegaMoeConfig config;
     const double pairs = static_cast<double>(rows_per_rank) * shape.num_ranks * shape.top_k;
     const double mean = pairs / std::max(shape.num_experts, 1);
     // One block an expert while weights come from memory: a second block reads them again, from L2 at best. Random routing
-    // spreads like a Poisson distribution; two deviations above the mean leave few experts that need a second block.
-    const double wanted = mean + 2.0 * std::sqrt(mean);
-    for (const std::int32_t tokens : {8, 16, 32, 48, 64, 96, 112}) {
+    // spreads like a Poisson distribution; a little above the mean few experts need a second block.
+    const double wanted = mean + 1.6 * std::sqrt(mean);
+    for (const std::int32_t tokens : {8, 16, 24, 32, 48, 64, 96}) {
         config.tokens = tokens;
         if (tokens >= wanted) {
             break;
         }
     }
-    (void)format;
+    // Beyond that the weights are no longer what costs: the kernel that unfolds them once for 128 rows takes over.
+    if (format == ExpertFormat::kMxfp4 && mean >= kWideMean) {
+        config.tokens = 128;
+    }
     const auto units = static_cast<std::int32_t>(std::ceil(mean / (config.tokens * config.unit_blocks))) * shape.local_experts();
     // Far enough behind that the first layer's rows are finished when the second layer starts on them, and that returns do not
     // get in the way of the first pulls; no farther, because the ring must hold what lies between.

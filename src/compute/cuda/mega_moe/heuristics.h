@@ -10,7 +10,7 @@
 namespace megamoe::cuda {
 
 struct MegaMoeConfig {
-    std::int32_t tokens = 0;       // rows of a block, the N of the matrix instruction: 8, 16, 32, 48, 64, 96 or 112
+    std::int32_t tokens = 0;       // rows of a block, the N of the matrix instruction: 8, 16, 24, 32, 48, 64, 96, or 128 for the wide kernel
     std::int32_t unit_blocks = 8;  // blocks that share a weight tile while it is in L2
     std::int32_t lag = 8;          // units between an expert's first and second layer
     std::int32_t ring_blocks = 0;  // 0 = no ring: room for the worst case

@@ -22,6 +22,8 @@ MegaMoeKernel mega_moe_kernel<8>(ExpertFormat format);
 template <>
 MegaMoeKernel mega_moe_kernel<16>(ExpertFormat format);
 template <>
+MegaMoeKernel mega_moe_kernel<24>(ExpertFormat format);
+template <>
 MegaMoeKernel mega_moe_kernel<32>(ExpertFormat format);
 template <>
 MegaMoeKernel mega_moe_kernel<48>(ExpertFormat format);
@@ -29,8 +31,6 @@ template <>
 MegaMoeKernel mega_moe_kernel<64>(ExpertFormat format);
 template <>
 MegaMoeKernel mega_moe_kernel<96>(ExpertFormat format);
-template <>
-MegaMoeKernel mega_moe_kernel<112>(ExpertFormat format);
 template <>
 MegaMoeKernel mega_moe_kernel<128>(ExpertFormat format);  // wide; MXFP4 alone
 

@@ -14,6 +14,9 @@ bool find_kernel(ExpertFormat format, std::int32_t tokens, MegaMoeKernel& kernel
         case 16:
             kernel = mega_moe_kernel<16>(format);
             return true;
+        case 24:
+            kernel = mega_moe_kernel<24>(format);
+            return true;
         case 32:
             kernel = mega_moe_kernel<32>(format);
             return true;
@@ -25,9 +28,6 @@ bool find_kernel(ExpertFormat format, std::int32_t tokens, MegaMoeKernel& kernel
             return true;
         case 96:
             kernel = mega_moe_kernel<96>(format);
-            return true;
-        case 112:
-            kernel = mega_moe_kernel<112>(format);
             return true;
         case 128:
             kernel = mega_moe_kernel<128>(format);

@@ -15,9 +15,9 @@ using Accumulators = float[T::kHalves][T::kTokens / 2];
 
 // 8 E4M3 codes out of one packed word: a lookup of magnitudes by byte permutation, then the signs.
 __device__ inline void decode_word(std::uint32_t word, uint2 magnitude, std::uint32_t& low, std::uint32_t& high) {
-    const std::uint32_t select = ptx::and_opaque(word, 0x77777777U);
-    low = __byte_perm(magnitude.x, magnitude.y, select) | (word & 0x80808080U);
-    high = __byte_perm(magnitude.x, magnitude.y, select >> 16) | ((word << 4) & 0x80808080U);
+    const std::uint32_t select = word & 0x77777777U;
+    low = ptx::prmt(magnitude.x, magnitude.y, select) | (word & 0x80808080U);
+    high = ptx::prmt(magnitude.x, magnitude.y, select >> 16) | ((word << 4) & 0x80808080U);
 }
 
 // A fragment of 64 x 128 for this thread: four steps of 32 columns, four registers each.
@@ -34,7 +34,7 @@ __device__ inline void decode_tile(std::uint32_t codes, std::uint32_t exponents,
     const std::uint32_t odd = (offsets >> 1) & 0x78787878U;   // of the rows 8 below
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // i = step * 2 + half
-        const std::uint32_t entry = __byte_perm(i % 2 == 0 ? even : odd, table, 0x7650U + static_cast<std::uint32_t>(i / 2));
+        const std::uint32_t entry = ptx::prmt(i % 2 == 0 ? even : odd, table, 0x7650U + static_cast<std::uint32_t>(i / 2));
         const uint2 magnitude = ptx::ld_shared_v2(entry);
         decode_word(words[i], magnitude, a[(i / 2) * 4 + i % 2], a[(i / 2) * 4 + 2 + i % 2]);
     }
@@ -123,36 +123,42 @@ __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int3
         }
     }
     const std::int32_t tile = warpgroup * T::kHalves;
-    std::uint32_t a[T::kHalves][16] = {};
-    if (!wait_barrier(control, base + static_cast<std::uint32_t>(offsetof(Control, full)) + at.stage * 8, at.phase)) {
+    // Two warpgroups need their decoding hidden behind their own products; four hide each other's, with fewer registers.
+    constexpr bool kAhead = kDecode && T::kHalves > 1;
+    std::uint32_t a[kAhead ? 2 : 1][16] = {};
+    const auto wait_full = [&] {
+        return wait_barrier(control, base + static_cast<std::uint32_t>(offsetof(Control, full)) + at.stage * 8, at.phase);
+    };
+    if (!wait_full()) {
         return false;
     }
     first();
-    if constexpr (kDecode && T::kHalves > 1) {
+    if constexpr (kAhead) {
         Stage<T>(base, at.stage, thread).decode(tile, thread, a[0]);
     }
+#pragma unroll 1
     for (std::int32_t panel = 0; panel < panels; ++panel) {
         const Stage<T> stage(base, at.stage, thread);
         const std::uint32_t empty = base + static_cast<std::uint32_t>(offsetof(Control, empty)) + at.stage * 8;
         at.next<Smem<T>::kStages>();
-        const bool more = panel + 1 < panels;
 #pragma unroll
         for (int h = 0; h < T::kHalves; ++h) {
-            if constexpr (kDecode && T::kHalves == 1) {
-                stage.decode(tile, thread, a[0]);  // other warpgroups keep the tensor cores busy meanwhile
+            const int now = kAhead ? h : 0;
+            if constexpr (kDecode && !kAhead) {
+                stage.decode(tile + h, thread, a[now]);
             }
-            stage.start(tile + h, a[h], part);
+            stage.start(tile + h, a[now], part);
             if (h + 1 < T::kHalves) {
-                if constexpr (kDecode) {
-                    stage.decode(tile + h + 1, thread, a[(h + 1) % T::kHalves]);
+                if constexpr (kAhead) {
+                    stage.decode(tile + h + 1, thread, a[(now + 1) % 2]);
                 }
-            } else if (more) {
-                if (!wait_barrier(control, base + static_cast<std::uint32_t>(offsetof(Control, full)) + at.stage * 8, at.phase)) {
+            } else if (panel + 1 < panels) {
+                if (!wait_full()) {
                     ptx::wgmma_wait_group<0>();
                     return false;
                 }
-                if constexpr (kDecode && T::kHalves > 1) {
-                    Stage<T>(base, at.stage, thread).decode(tile, thread, a[0]);
+                if constexpr (kAhead) {
+                    Stage<T>(base, at.stage, thread).decode(tile, thread, a[(now + 1) % 2]);
                 }
             }
             stage.finish(tile + h, part, acc[h]);

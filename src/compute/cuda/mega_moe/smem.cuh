@@ -27,8 +27,8 @@ struct Traits {
     static constexpr std::int32_t kThreads = kMathThreads + 128;
     // Roles trade registers inside what the block was given at its start; asking for more would wait for ever.
     static constexpr std::int32_t kEntryRegisters = 65536 / kThreads / 8 * 8;
-    static constexpr std::int32_t kMathRegisters = kWarpgroups == 4 ? 104 : 224;
-    static constexpr std::int32_t kFrontRegisters = kWarpgroups == 4 ? 64 : 56;
+    static constexpr std::int32_t kMathRegisters = kWarpgroups == 4 ? 104 : 216;
+    static constexpr std::int32_t kFrontRegisters = kWarpgroups == 4 ? 64 : 72;
     static_assert(kMathRegisters * kMathThreads + kFrontRegisters * 128 <= kEntryRegisters * kThreads);
     static constexpr PanelLayout kPanel = panel_layout(kFormat);
 

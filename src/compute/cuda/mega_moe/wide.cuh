@@ -38,13 +38,50 @@ struct WideTraits {
     static constexpr std::int32_t kStageBytes = kWeightBytes + kTokenBytes + kScaleBytes;
 };
 
+// This thread's share of a packed tile.
+struct PackedTile {
+    std::uint32_t offsets;
+    uint4 first;
+    uint4 second;
+
+    __device__ PackedTile(std::uint32_t panel, std::int32_t tile, std::int32_t thread) {
+        constexpr PanelLayout kPanel = panel_layout(ExpertFormat::kMxfp4);
+        const std::uint32_t codes = panel + tile * kPanel.tile_codes + thread * 16;
+        offsets = ptx::ld_shared(panel + kPanel.exponents + tile * kPanel.tile_exponents + exponent_word_offset(thread));
+        first = ptx::ld_shared_v4(codes);
+        second = ptx::ld_shared_v4(codes + 2048);
+    }
+};
+
+// Writes it unfolded: rows of 128 bytes, swizzled.
+// In  to  of this thread's upper row, its swizzle and its four bytes of a chunk already in the address
+__device__ inline void unfold_tile(const PackedTile& tile, std::uint32_t table, std::uint32_t to) {
+    const std::uint32_t even = (tile.offsets << 3) & 0x78787878U;
+    const std::uint32_t odd = (tile.offsets >> 1) & 0x78787878U;
+    const std::uint32_t words[8] = {tile.first.x,  tile.first.y,  tile.first.z,  tile.first.w,
+                                    tile.second.x, tile.second.y, tile.second.z, tile.second.w};
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+        const uint2 upper = ptx::ld_shared_v2(ptx::prmt(even, table, 0x7650U + static_cast<std::uint32_t>(step)));
+        const uint2 lower = ptx::ld_shared_v2(ptx::prmt(odd, table, 0x7650U + static_cast<std::uint32_t>(step)));
+        std::uint32_t low = 0;
+        std::uint32_t high = 0;
+        decode_word(words[2 * step], upper, low, high);
+        ptx::st_shared(to ^ (32 * step), low);
+        ptx::st_shared(to ^ (32 * step + 16), high);
+        decode_word(words[2 * step + 1], lower, low, high);
+        ptx::st_shared((to ^ (32 * step)) + 1024, low);
+        ptx::st_shared((to ^ (32 * step + 16)) + 1024, high);
+    }
+}
+
 // The decoding warpgroup: panel after panel, in the order of the stages.
 template <class T>
 __device__ inline void run_decode(const Context& c, const Smem<T>& smem, std::int32_t thread) {
     Control& control = c.control;
     const std::uint32_t base = ptx::opaque(ptx::shared_address(smem.base));
     const std::int32_t lane_row = thread % 32 / 4;
-    const std::uint32_t row = (thread / 32 * 16 + lane_row) * 128 + thread % 4 * 4;
+    const std::uint32_t row = (thread / 32 * 16 + lane_row) * 128 + lane_row * 16 + thread % 4 * 4;
     StageCursor at;
     std::uint32_t buffer = 0;  // panels so far
     for (std::uint32_t n = 0;; ++n) {
@@ -69,20 +106,16 @@ __device__ inline void run_decode(const Context& c, const Smem<T>& smem, std::in
             }
             const std::uint32_t weights = base + Smem<T>::kWeightsAt + at.stage * T::kWeightBytes;
             const std::uint32_t to = base + Smem<T>::kDecodedAt + buffer % 2 * T::kDecodedBytes + row;
+            PackedTile next(weights, 0, thread);
 #pragma unroll 1
             for (std::int32_t tile = 0; tile < kTiles; ++tile) {
-                std::uint32_t a[16];
-                decode_tile(weights + tile * T::kPanel.tile_codes + thread * 16,
-                            weights + T::kPanel.exponents + tile * T::kPanel.tile_exponents + exponent_word_offset(thread),
-                            base, a);
-#pragma unroll
-                for (int chunk = 0; chunk < 8; ++chunk) {
-                    const std::uint32_t at_chunk = to + tile * (kTileRows * 128) + ((chunk ^ lane_row) << 4);
-                    ptx::st_shared(at_chunk, a[chunk / 2 * 4 + chunk % 2 * 2]);
-                    ptx::st_shared(at_chunk + 1024, a[chunk / 2 * 4 + chunk % 2 * 2 + 1]);
+                const PackedTile now = next;
+                if (tile + 1 < kTiles) {
+                    next = PackedTile(weights, tile + 1, thread);
                 }
+                unfold_tile(now, base, to + tile * (kTileRows * 128));
             }
-            ptx::fence_proxy_async();  // every writer: the tensor cores read this
+            ptx::fence_proxy_async_shared();  // every writer: the tensor cores read this
             ptx::mbarrier_arrive(&control.decoded_full[buffer % 2]);
             __syncwarp();
             if (thread % 32 == 0) {
@@ -106,11 +139,11 @@ __device__ inline void promote_rows(const float (&part)[64], const float (&upper
     }
 }
 
-// As multiply(); `panels_done` counts this block's panels, so that it finds the buffer.
+// As multiply(), for the first one or two groups of 64 tokens; `panels_done` counts this block's panels, so that it finds the buffer.
 template <class T, class First>
 __device__ inline bool multiply_wide(const Context& c, const Smem<T>& smem, std::int32_t panels, std::int32_t warpgroup,
                                      std::int32_t thread, StageCursor& at, std::uint32_t& panels_done,
-                                     Accumulators<T>& acc, First first) {
+                                     std::int32_t halves, Accumulators<T>& acc, First first) {
     Control& control = c.control;
     const std::uint32_t base = ptx::opaque(ptx::shared_address(smem.base));
     const std::uint32_t row = (thread / 32 * 16 + thread % 32 / 4) * 4;
@@ -141,6 +174,9 @@ __device__ inline bool multiply_wide(const Context& c, const Smem<T>& smem, std:
             ptx::wgmma_descriptor_low(base + Smem<T>::kDecodedAt + buffer * T::kDecodedBytes + warpgroup * (128 * 128)), 0);
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
+            if (h == 1 && halves == 1) {
+                break;
+            }
             ptx::wgmma_fence();
 #pragma unroll
             for (int k = 0; k < 4; ++k) {

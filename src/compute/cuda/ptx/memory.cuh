@@ -40,12 +40,19 @@ __device__ inline std::uint32_t atom_add_relaxed_gpu(std::uint32_t* p, std::uint
     asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");
     return old;
 }
+__device__ inline void fence_acq_rel_gpu() {
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
 __device__ inline void fence_acq_rel_sys() {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
-// Orders ordinary accesses of this thread with the copy engine's and the tensor cores'.
+// Orders ordinary accesses of this thread with the copy engine's and the tensor cores': all, or those to shared memory alone,
+// which is much cheaper.
 __device__ inline void fence_proxy_async() {
     asm volatile("fence.proxy.async;" ::: "memory");
+}
+__device__ inline void fence_proxy_async_shared() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 __device__ inline uint4 ld_nc_v4(const void* p) {
     uint4 v;
