@@ -17,6 +17,7 @@
 #include "moe/op/op_bench.h"
 #include "moe/op/op_check.h"
 #include "moe/op/op_report.h"
+#include "moe/op/op_timing.h"
 #include "subcommands.h"
 
 namespace megamoe::apps {
@@ -209,10 +210,13 @@ Result<Done> bench(BenchFlags& flags) {
     MM_TRY(options.tokens, parse_numbers("--tokens", flags.tokens, 1, 65536));
     const op::Roofs roofs{.read = &bench::stream_read_rate, .product = &bench::bf16_matmul_rate};
     fmt::print(
-        "isa {}, {} ranks of {} threads; us: median; % roof: of the median, above 100 where caches "
+        "isa {}, {} ranks of {} threads{}; us: median; % roof: of the median, above 100 where caches "
         "hold the experts; x std: time of `standard` / time of this one; behind the bar: "
         "us of each stage, mean of the ranks\n{}",
-        cpu::name(options.isa), options.num_ranks, options.threads_per_rank, op::bench_header());
+        cpu::name(options.isa), options.num_ranks, options.threads_per_rank,
+        op::ranks_have_cores(options.num_ranks, options.threads_per_rank) ? ", on cores of their own"
+                                                                          : " on fewer cores: times are not reliable",
+        op::bench_header());
     std::vector<op::BenchRow> rows;
     MM_TRY_DONE(op::run_bench(
         options, roofs,

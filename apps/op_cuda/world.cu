@@ -1,5 +1,3 @@
-#include "world.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "compute/ops/formats.h"
+#include "world.h"
 
 namespace megamoe::op_cuda {
 namespace {
@@ -99,7 +98,8 @@ DeviceBuffer::~DeviceBuffer() {
     cudaFree(data_);
 }
 
-World::World(const WorldOptions& options) : o_(options), params_(cuda::make_mega_moe_params(options.shape, options.config)) {
+World::World(const WorldOptions& options)
+    : o_(options), params_(cuda::make_mega_moe_params(options.shape, options.config)) {
     const mega::Shape& s = o_.shape;
     const bool fp8 = o_.format == cuda::ExpertFormat::kFp8;
     const std::int64_t elements = std::int64_t{s.num_experts} * s.hidden * s.inter;
@@ -110,10 +110,12 @@ World::World(const WorldOptions& options) : o_(options), params_(cuda::make_mega
         if (fp8) {
             const std::int64_t blocks = elements / (128 * 128);
             raw_scales_[m] = DeviceBuffer(blocks * 4);
-            fill_scales_f32<<<static_cast<unsigned>((blocks + 255) / 256), 256>>>(raw_scales_[m].as<float>(), blocks, o_.seed + m);
+            fill_scales_f32<<<static_cast<unsigned>((blocks + 255) / 256), 256>>>(raw_scales_[m].as<float>(), blocks,
+                                                                                  o_.seed + m);
         } else {
             raw_scales_[m] = DeviceBuffer(elements / 32);
-            fill_scales<<<2048, 256>>>(raw_scales_[m].as<std::uint8_t>(), elements / 32, o_.seed * 13U + m, o_.exponent_spread);
+            fill_scales<<<2048, 256>>>(raw_scales_[m].as<std::uint8_t>(), elements / 32, o_.seed * 13U + m,
+                                       o_.exponent_spread);
         }
         check(cudaGetLastError(), "fill weights");
     }
@@ -125,8 +127,10 @@ World::World(const WorldOptions& options) : o_(options), params_(cuda::make_mega
             const cuda::RawExperts raw = raw_experts(r);
             w13_.back().emplace_back(cuda::panel_bytes(o_.format, 1, s.hidden, s.inter, s.local_experts()));
             w2_.back().emplace_back(cuda::panel_bytes(o_.format, 2, s.hidden, s.inter, s.local_experts()));
-            check(cuda::launch_prepare_panels(raw, 1, w13_.back().back().as(), report.as<cuda::FoldReport>(), nullptr), "prepare");
-            check(cuda::launch_prepare_panels(raw, 2, w2_.back().back().as(), report.as<cuda::FoldReport>(), nullptr), "prepare");
+            check(cuda::launch_prepare_panels(raw, 1, w13_.back().back().as(), report.as<cuda::FoldReport>(), nullptr),
+                  "prepare");
+            check(cuda::launch_prepare_panels(raw, 2, w2_.back().back().as(), report.as<cuda::FoldReport>(), nullptr),
+                  "prepare");
         }
     }
     check(cudaMemcpy(&fold_, report.as(), sizeof(fold_), cudaMemcpyDeviceToHost), "fold report");
@@ -165,8 +169,12 @@ HostExpert World::host_expert(std::int32_t expert) const {
         const std::int64_t scales = raw_scales_[m].bytes() / o_.shape.num_experts;
         e.codes[m].resize(static_cast<std::size_t>(codes));
         e.scales[m].resize(static_cast<std::size_t>(scales));
-        check(cudaMemcpy(e.codes[m].data(), raw_codes_[m].as(codes * expert), e.codes[m].size(), cudaMemcpyDeviceToHost), "codes");
-        check(cudaMemcpy(e.scales[m].data(), raw_scales_[m].as(scales * expert), e.scales[m].size(), cudaMemcpyDeviceToHost), "scales");
+        check(
+            cudaMemcpy(e.codes[m].data(), raw_codes_[m].as(codes * expert), e.codes[m].size(), cudaMemcpyDeviceToHost),
+            "codes");
+        check(cudaMemcpy(e.scales[m].data(), raw_scales_[m].as(scales * expert), e.scales[m].size(),
+                         cudaMemcpyDeviceToHost),
+              "scales");
     }
     return e;
 }
@@ -224,7 +232,8 @@ void World::poison_outputs(cudaStream_t stream) {
     for (std::size_t r = 0; r < outs_.size(); ++r) {
         check(cudaMemsetAsync(outs_[r].as(), 0xFF, static_cast<std::size_t>(outs_[r].bytes()), stream), "poison");
         check(cudaMemsetAsync(heaps_[r].as() + params_.heap.combine, 0xFF,
-                              static_cast<std::size_t>(params_.heap.bytes - params_.heap.combine), stream), "poison");
+                              static_cast<std::size_t>(params_.heap.bytes - params_.heap.combine), stream),
+              "poison");
     }
 }
 
@@ -256,7 +265,8 @@ std::vector<float> World::output(std::int32_t rank) const {
 mega::Control World::control(std::int32_t rank) const {
     mega::Control control{};
     check(cudaMemcpy(&control, heaps_[static_cast<std::size_t>(rank)].as() + params_.heap.control, sizeof(control),
-                     cudaMemcpyDeviceToHost), "control");
+                     cudaMemcpyDeviceToHost),
+          "control");
     return control;
 }
 
@@ -286,7 +296,10 @@ double World::error(std::int32_t max_rows) const {
     for (std::size_t r = 0; r < rows_.size(); ++r) {
         const std::int32_t count = std::min(rows_[r], max_rows);
         for (std::int32_t i = 0; i < count; ++i) {
-            const std::int32_t row = count == rows_[r] ? i : static_cast<std::int32_t>(std::int64_t{i} * (rows_[r] - 1) / std::max(count - 1, 1));
+            const std::int32_t row =
+                count == rows_[r]
+                    ? i
+                    : static_cast<std::int32_t>(std::int64_t{i} * (rows_[r] - 1) / std::max(count - 1, 1));
             chosen[r].push_back(row);
             for (std::int32_t k = 0; k < s.top_k; ++k) {
                 items.push_back({r, row, k, {}});
@@ -294,7 +307,9 @@ double World::error(std::int32_t max_rows) const {
         }
     }
     std::map<std::int32_t, HostExpert> experts;
-    const auto id_of = [&](const Item& item) { return ids_[item.rank][static_cast<std::size_t>(item.row * s.top_k + item.choice)]; };
+    const auto id_of = [&](const Item& item) {
+        return ids_[item.rank][static_cast<std::size_t>(item.row * s.top_k + item.choice)];
+    };
     for (const Item& item : items) {
         if (id_of(item) >= 0 && !experts.contains(id_of(item))) {
             experts.emplace(id_of(item), host_expert(id_of(item)));
@@ -317,9 +332,11 @@ double World::error(std::int32_t max_rows) const {
                 Item& item = items[i];
                 if (id_of(item) >= 0) {
                     const auto row = static_cast<std::size_t>(item.row);
-                    item.result = run_expert(shape, experts.at(id_of(item)), x_[item.rank].data() + row * static_cast<std::size_t>(s.hidden),
-                                             x_scale_[item.rank].data() + row * static_cast<std::size_t>(s.hidden / 128),
-                                             weights_[item.rank][row * static_cast<std::size_t>(s.top_k) + static_cast<std::size_t>(item.choice)]);
+                    item.result = run_expert(
+                        shape, experts.at(id_of(item)), x_[item.rank].data() + row * static_cast<std::size_t>(s.hidden),
+                        x_scale_[item.rank].data() + row * static_cast<std::size_t>(s.hidden / 128),
+                        weights_[item.rank]
+                                [row * static_cast<std::size_t>(s.top_k) + static_cast<std::size_t>(item.choice)]);
                 }
             }
         });
@@ -344,7 +361,9 @@ double World::error(std::int32_t max_rows) const {
                     sum += item->result.empty() ? 0.0F : item->result[static_cast<std::size_t>(c)];
                 }
                 const double want = static_cast<double>(sum);
-                const double have = static_cast<double>(out[static_cast<std::size_t>(row) * static_cast<std::size_t>(s.hidden) + static_cast<std::size_t>(c)]);
+                const double have =
+                    static_cast<double>(out[static_cast<std::size_t>(row) * static_cast<std::size_t>(s.hidden) +
+                                            static_cast<std::size_t>(c)]);
                 difference += (have - want) * (have - want);
                 norm += want * want;
                 if (std::isnan(have)) {

@@ -1,5 +1,5 @@
-// The edges of the fused operator's protocol: the points where one thread hands something to another. Time-outs name them,
-// and a test may slow them down.
+// The edges of the fused operator's protocol: the points where one thread hands something to another. Time-outs name
+// them, and a test may slow them down.
 #pragma once
 
 #include <cstdint>

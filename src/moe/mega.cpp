@@ -65,7 +65,8 @@ MegaOperator::MegaOperator(const OperatorConfig& config, std::int32_t version, c
     view_ = {raw(context.rank), bases_.data()};
 }
 
-// The rows as the experts read them, where peers can pull them. Nobody still reads the last launch's: its results are all back.
+// The rows as the experts read them, where peers can pull them. Nobody still reads the last launch's: its results are all
+// back.
 void MegaOperator::stage_rows(const Launch& launch) {
     const std::int64_t h = config_.math.hidden;
     delay(Edge::kStage);
@@ -82,8 +83,9 @@ void MegaOperator::stage_rows(const Launch& launch) {
     std::copy_n(launch.input.weight, pairs, view_.mine<float>(layout_.topk_weight));
 }
 
-// Pushes to every expert the list of rows it gets from here, then the count that makes the list valid. 0 is sent too. Only
-// a row that names an expert more than once can make a list longer than max_rows; the rest of it stays here (find_list).
+// Pushes to every expert the list of rows it gets from here, then the count that makes the list valid. 0 is sent too.
+// Only a row that names an expert more than once can make a list longer than max_rows; the rest of it stays here
+// (find_list).
 void MegaOperator::publish_routes(const Launch& launch) {
     const std::int32_t me = view_.rank;
     std::vector<std::int32_t> count(static_cast<std::size_t>(config_.num_experts));

@@ -1,5 +1,5 @@
-// Backend `megamoe`: dispatch, both expert products and the return in one pass over a task stream, without a barrier. Ranks
-// meet through epoch-tagged words only; a rank waits for nothing but the rows it needs.
+// Backend `megamoe`: dispatch, both expert products and the return in one pass over a task stream, without a barrier.
+// Ranks meet through epoch-tagged words only; a rank waits for nothing but the rows it needs.
 //   version 1  the same protocol, one phase after another: pull everything, first layer, second layer, return
 //   version 2  pulls, products and returns of different units interleave; the shared expert fills the waits
 #pragma once

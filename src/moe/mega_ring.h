@@ -1,5 +1,5 @@
-// The slots that blocks of rows pass through on an expert rank: pulled rows, then activations, then free again. Workers hand
-// a block on through its counters; nobody holds a lock.
+// The slots that blocks of rows pass through on an expert rank: pulled rows, then activations, then free again. Workers
+// hand a block on through its counters; nobody holds a lock.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Waiting for words that other ranks write, with a limit and a reason. Every wait of the fused operator goes through here.
+// Waiting for words that other ranks write, with a limit and a reason. Every wait of the fused operator for another rank
+// goes through here.
 #pragma once
 
 #include <atomic>

@@ -123,12 +123,19 @@ TEST_P(MoeFailure, MoreRowsThanTheOperatorTakesAreRefusedBeforeAnythingIsPublish
     constexpr std::int32_t kRanks = 2;
     std::vector<Result<Done>> got(kRanks, Done{});
     std::atomic<int> stages{0};
+    std::atomic<bool> other_is_here{false};
     const MegaOptions options{
         .timeout_ms = 60000, .first_epoch = 1, .delay = [&](Edge edge) { stages += edge == Edge::kStage ? 1 : 0; }};
 
     on_ranks(kRanks, options, [&](const comm::RankContext& context, Operator& op, Workers&) -> Result<Done> {
         const auto me = static_cast<std::size_t>(raw(context.rank));
         Rows rows(me == 1 ? kRows + 1 : kRows);
+        if (me == 0) {
+            other_is_here = true;
+        }
+        while (!other_is_here) {
+            std::this_thread::yield();
+        }
         got[me] = call(op, context, rows);
         return Done{};
     });

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compute/cpu/isa.h"
+#include "moe/op/op_timing.h"
 
 namespace megamoe::moe::op {
 namespace {
@@ -88,6 +89,7 @@ std::string bench_line(const BenchRow& row) {
 std::string bench_json(const BenchOptions& o, std::span<const BenchRow> rows) {
     Json json = {{"tool", "megamoe op bench"},
                  {"isa", cpu::name(o.isa)},
+                 {"pinned", ranks_have_cores(o.num_ranks, o.threads_per_rank)},
                  {"hidden", o.geometry.hidden},
                  {"inter", o.geometry.inter},
                  {"experts", o.geometry.num_experts},

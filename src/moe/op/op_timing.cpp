@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "comm/rank_threads.h"
 
 namespace megamoe::moe::op {
@@ -24,6 +25,15 @@ Split first_rows(const Split& split) {
         few.push_back(few.back() + std::min(kReferenceRows, split[r + 1] - split[r]));
     }
     return few;
+}
+
+// Threads that the calling rank starts later stay on its cores too.
+void take_own_cores(std::int32_t rank, std::int32_t num_ranks, std::int32_t threads_per_rank) {
+    if (ranks_have_cores(num_ranks, threads_per_rank)) {
+        const auto cores = allowed_cores();
+        const auto count = static_cast<std::size_t>(threads_per_rank);
+        (void)keep_on_cores(std::span(cores).subspan(static_cast<std::size_t>(rank) * count, count));
+    }
 }
 
 // One rank of a case; all ranks call the same members in the same order.
@@ -106,6 +116,10 @@ class RankTimer {
 
 }  // namespace
 
+bool ranks_have_cores(std::int32_t num_ranks, std::int32_t threads_per_rank) {
+    return static_cast<std::int64_t>(allowed_cores().size()) >= std::int64_t{num_ranks} * threads_per_rank;
+}
+
 Result<std::array<BackendSamples, kNumBackends>> time_backends(const TimingCase& c) {
     const auto num_ranks = static_cast<std::int32_t>(c.split.size()) - 1;
     std::array<BackendSamples, kNumBackends> samples;
@@ -113,6 +127,7 @@ Result<std::array<BackendSamples, kNumBackends>> time_backends(const TimingCase&
     samples.fill(BackendSamples(most, std::vector<Sample>(static_cast<std::size_t>(num_ranks))));
     std::atomic<std::int32_t> repeats{static_cast<std::int32_t>(most)};
     const auto run_rank = [&](const comm::RankContext& context) -> Result<Done> {
+        take_own_cores(raw(context.rank), num_ranks, c.threads_per_rank);
         RankTimer timer(c, context);
         MM_TRY_DONE(timer.check());
         const std::int64_t begin = now_ns();

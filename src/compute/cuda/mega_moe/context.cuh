@@ -18,7 +18,7 @@ struct Context {
     const MegaMoeParams& p;
     const RankParams& mine;
     mega::RankView view;
-    std::int32_t block;   // among the rank's thread blocks
+    std::int32_t block;  // among the rank's thread blocks
     std::int32_t blocks;
     Control& control;
 
@@ -42,7 +42,8 @@ __device__ inline void give_up(const Context& c, mega::Status status, Edge edge,
         heap_control->detail[2] = c.control.epoch;
     }
     for (std::int32_t r = 0; r < c.p.shape.num_ranks; ++r) {
-        ptx::st_relaxed_sys(&c.view.at<mega::Control>(r, c.p.heap.control)->abort, mega::encode_cell(c.control.epoch, 1));
+        ptx::st_relaxed_sys(&c.view.at<mega::Control>(r, c.p.heap.control)->abort,
+                            mega::encode_cell(c.control.epoch, 1));
     }
     *static_cast<volatile std::uint32_t*>(&c.control.abort) = 1;
 }
@@ -66,6 +67,7 @@ __device__ inline bool out_of_patience(const Context& c, Edge edge, std::int32_t
 template <class Ready>
 __device__ inline bool wait_for(const Context& c, Edge edge, std::int32_t peer, Ready ready) {
     for (std::uint32_t polls = 1; !ready(); ++polls) {
+        __nanosleep(32);  // the issue slots belong to those who compute
         if (polls % 1024 == 0 && out_of_patience(c, edge, peer)) {
             return false;
         }

@@ -9,7 +9,6 @@
 #include "compute/cuda/mega_moe/context.cuh"
 #include "compute/cuda/mega_moe/load.cuh"
 #include "compute/cuda/mega_moe/multiply.cuh"
-#include "compute/cuda/mega_moe/wide.cuh"
 
 namespace megamoe::cuda {
 
@@ -68,28 +67,6 @@ __device__ inline uint4 quantise(const uint4 (&bf16)[2], float& scale) {
             pack_e4m3(v[12], v[13], v[14], v[15])};
 }
 
-// Tokens are rows here: eight gate columns are followed by the eight up columns of the same channels.
-template <class Acc>
-__device__ inline void stage_layer1_wide(const Context& c, std::uint32_t staging, std::int32_t lane, std::int32_t warp,
-                                         std::int32_t warpgroup, const std::uint32_t* row_meta, const Acc& acc) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const std::int32_t row = h * 64 + warp * 16 + lane / 4;
-        const float upper = __uint_as_float(row_meta[row]);
-        const float lower = __uint_as_float(row_meta[row + 8]);
-        const std::uint32_t to = staging + row * WideTraits::kActStride + (warpgroup * 64 + lane % 4 * 2) * 2;
-#pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            const float* gate = acc[h] + 8 * i;
-            const float* up = gate + 4;
-            ptx::st_shared(to + i * 16, pack_bf16(swiglu(gate[0], up[0], c.p.clamp) * upper,
-                                                  swiglu(gate[1], up[1], c.p.clamp) * upper));
-            ptx::st_shared(to + i * 16 + 8 * WideTraits::kActStride,
-                           pack_bf16(swiglu(gate[2], up[2], c.p.clamp) * lower, swiglu(gate[3], up[3], c.p.clamp) * lower));
-        }
-    }
-}
-
 // In  meta  of row `thread` of the task (all math threads counted): its routing weight
 template <class T>
 __device__ inline void finish_layer1(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
@@ -103,22 +80,18 @@ __device__ inline void finish_layer1(const Context& c, const Smem<T>& smem, cons
     }
     ptx::bar_sync(kMathBarrier, T::kMathThreads);
     const std::uint32_t staging = ptx::shared_address(smem.staging());
-    if constexpr (T::kWide) {
-        stage_layer1_wide(c, staging, lane, warp, warpgroup, row_meta, acc);
-    } else {
-    #pragma unroll
-        for (int j = 0; j < T::kTokens / 8; ++j) {
-            if (j * 8 < rows) {
-                const float w0 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2]);
-                const float w1 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2 + 1]);
-                const std::uint32_t row = staging + (j * 8 + lane % 8) * T::kActStride;
-    #pragma unroll
-                for (int h = 0; h < T::kHalves; ++h) {
-                    const std::int32_t channel = (warpgroup * T::kHalves + h) * 32 + warp * 8;
-                    const float a0 = swiglu(acc[h][4 * j], acc[h][4 * j + 2], c.p.clamp) * w0;
-                    const float a1 = swiglu(acc[h][4 * j + 1], acc[h][4 * j + 3], c.p.clamp) * w1;
-                    ptx::stmatrix_x1_trans(row + channel * 2, pack_bf16(a0, a1));
-                }
+#pragma unroll
+    for (int j = 0; j < T::kTokens / 8; ++j) {
+        if (j * 8 < rows) {
+            const float w0 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2]);
+            const float w1 = __uint_as_float(row_meta[j * 8 + lane % 4 * 2 + 1]);
+            const std::uint32_t row = staging + (j * 8 + lane % 8) * T::kActStride;
+#pragma unroll
+            for (int h = 0; h < T::kHalves; ++h) {
+                const std::int32_t channel = (warpgroup * T::kHalves + h) * 32 + warp * 8;
+                const float a0 = swiglu(acc[h][4 * j], acc[h][4 * j + 2], c.p.clamp) * w0;
+                const float a1 = swiglu(acc[h][4 * j + 1], acc[h][4 * j + 3], c.p.clamp) * w1;
+                ptx::stmatrix_x1_trans(row + channel * 2, pack_bf16(a0, a1));
             }
         }
     }
@@ -150,7 +123,8 @@ __device__ inline void finish_layer1(const Context& c, const Smem<T>& smem, cons
 }
 
 // Adds this task's rows to what has gone back to each source; whoever completes a source's rows tells it.
-__device__ inline void account_returns(const Context& c, const mega::Task& task, std::int32_t rows, const std::uint32_t* row_meta) {
+__device__ inline void account_returns(const Context& c, const mega::Task& task, std::int32_t rows,
+                                       const std::uint32_t* row_meta) {
     const auto lane = static_cast<std::int32_t>(threadIdx.x % 32);
     const std::int32_t ranks = c.p.shape.num_ranks;
     if (c.p.launch_ranks == ranks) {
@@ -204,7 +178,8 @@ __device__ inline void send_rows(const Context& c, std::uint32_t staging, std::i
 
 template <class T>
 __device__ inline void return_rows(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
-                                   std::int32_t math_thread, const std::uint32_t* row_meta, const Accumulators<T>& acc) {
+                                   std::int32_t math_thread, const std::uint32_t* row_meta,
+                                   const Accumulators<T>& acc) {
     const std::int32_t lane = math_thread % 32;
     const std::int32_t warp = math_thread / 32 % 4;
     const std::int32_t warpgroup = math_thread / 128;
@@ -223,32 +198,8 @@ __device__ inline void return_rows(const Context& c, const Smem<T>& smem, const 
     }
     ptx::bar_sync(kMathBarrier, T::kMathThreads);
     send_rows<T::kHalves * kTileRows / 8>(c, staging, T::kOutStride, 0, rows,
-                                          task.tile * kPanelRows + warpgroup * T::kHalves * kTileRows, math_thread % 128,
-                                          row_meta);
-}
-
-// Tokens are rows of the accumulators here; 64 of them fit the staging area at a time.
-template <class T>
-__device__ inline void return_rows_wide(const Context& c, const Smem<T>& smem, const mega::Task& task, std::int32_t rows,
-                                        std::int32_t math_thread, const std::uint32_t* row_meta,
-                                        const Accumulators<T>& acc) {
-    const std::int32_t lane = math_thread % 32;
-    const std::int32_t warp = math_thread / 32 % 4;
-    const std::int32_t warpgroup = math_thread / 128;
-    const std::uint32_t staging = ptx::shared_address(smem.staging()) + warpgroup * 64 * T::kOutStride;
-    const std::uint32_t upper = staging + (warp * 16 + lane / 4) * T::kOutStride + lane % 4 * 4;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        ptx::bar_sync(kMathBarrier, T::kMathThreads);  // the rows' sources are noted; the half before has left
-#pragma unroll
-        for (int j = 0; j < 16; ++j) {
-            ptx::st_shared(upper + j * 16, pack_bf16(acc[h][4 * j], acc[h][4 * j + 1]));
-            ptx::st_shared(upper + 8 * T::kOutStride + j * 16, pack_bf16(acc[h][4 * j + 2], acc[h][4 * j + 3]));
-        }
-        ptx::bar_sync(kMathBarrier, T::kMathThreads);
-        send_rows<16>(c, staging, T::kOutStride, h * 64, min(64, rows - h * 64), task.tile * kPanelRows + warpgroup * 128,
-                      math_thread % 128, row_meta);
-    }
+                                          task.tile * kPanelRows + warpgroup * T::kHalves * kTileRows,
+                                          math_thread % 128, row_meta);
 }
 
 // In  meta  of row `thread` of the task: its source
@@ -259,11 +210,7 @@ __device__ inline void finish_layer2(const Context& c, const Smem<T>& smem, cons
     if (math_thread < T::kTokens) {
         row_meta[math_thread] = meta;
     }
-    if constexpr (T::kWide) {
-        return_rows_wide(c, smem, task, rows, math_thread, row_meta, acc);
-    } else {
-        return_rows(c, smem, task, rows, math_thread, row_meta, acc);
-    }
+    return_rows(c, smem, task, rows, math_thread, row_meta, acc);
     maybe_delay(c, 5);
     ptx::bar_sync(kMathBarrier, T::kMathThreads);
     if (math_thread < 32) {
@@ -276,7 +223,6 @@ template <class T>
 __device__ inline bool run_tasks(const Context& c, const Smem<T>& smem, std::int32_t math_thread) {
     Control& control = c.control;
     StageCursor at;
-    [[maybe_unused]] std::uint32_t panels_done = 0;
     for (std::uint32_t n = 0;; ++n) {
         const std::uint32_t slot = n % kTaskSlots;
         if (!wait_barrier(control, &control.task_full[slot], (n / kTaskSlots) & 1U)) {
@@ -300,12 +246,7 @@ __device__ inline bool run_tasks(const Context& c, const Smem<T>& smem, std::int
         };
         Accumulators<T> acc;
         const std::int32_t panels = columns_of(c.p, task.layer) / kPanelCols;
-        bool good = false;
-        if constexpr (T::kWide) {
-            good = multiply_wide(c, smem, panels, math_thread / 128, math_thread % 128, at, panels_done, rows > 64 ? 2 : 1, acc, first);
-        } else {
-            good = multiply(c, smem, panels, math_thread / 128, math_thread % 128, at, acc, first);
-        }
+        const bool good = multiply(c, smem, panels, math_thread / 128, math_thread % 128, at, acc, first);
         if (!good) {
             return false;
         }

@@ -4,13 +4,12 @@
 #include <cstdint>
 #include <string>
 
-#include "compute/cuda/mega_moe/panel.h"
 #include "compute/mega/layout.h"
 
 namespace megamoe::cuda {
 
 struct MegaMoeConfig {
-    std::int32_t tokens = 0;       // rows of a block, the N of the matrix instruction: 8, 16, 24, 32, 48, 64, 96, or 128 for the wide kernel
+    std::int32_t tokens = 0;  // rows of a block, the N of the matrix instruction: 8, 16, 24, 32, 48, 64, 80, 96 or 112
     std::int32_t unit_blocks = 8;  // blocks that share a weight tile while it is in L2
     std::int32_t lag = 8;          // units between an expert's first and second layer
     std::int32_t ring_blocks = 0;  // 0 = no ring: room for the worst case
@@ -19,7 +18,7 @@ struct MegaMoeConfig {
 
 // In    rows_per_rank  rows that each rank brings, at most
 // Same  a pure function; a larger `rows_per_rank` never gets a smaller block
-MegaMoeConfig choose_config(const mega::Shape& shape, ExpertFormat format, std::int32_t rows_per_rank);
+MegaMoeConfig choose_config(const mega::Shape& shape, std::int32_t rows_per_rank);
 
 std::string to_string(const MegaMoeConfig& config);
 

@@ -30,8 +30,10 @@ MegaMoeKernel mega_moe_kernel<48>(ExpertFormat format);
 template <>
 MegaMoeKernel mega_moe_kernel<64>(ExpertFormat format);
 template <>
+MegaMoeKernel mega_moe_kernel<80>(ExpertFormat format);
+template <>
 MegaMoeKernel mega_moe_kernel<96>(ExpertFormat format);
 template <>
-MegaMoeKernel mega_moe_kernel<128>(ExpertFormat format);  // wide; MXFP4 alone
+MegaMoeKernel mega_moe_kernel<112>(ExpertFormat format);
 
 }  // namespace megamoe::cuda

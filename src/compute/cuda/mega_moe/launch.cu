@@ -1,6 +1,5 @@
-#include "compute/cuda/mega_moe/launch.h"
-
 #include "compute/cuda/mega_moe/kernels.h"
+#include "compute/cuda/mega_moe/launch.h"
 #include "compute/cuda/mega_moe/prepare.h"
 
 namespace megamoe::cuda {
@@ -26,12 +25,15 @@ bool find_kernel(ExpertFormat format, std::int32_t tokens, MegaMoeKernel& kernel
         case 64:
             kernel = mega_moe_kernel<64>(format);
             return true;
+        case 80:
+            kernel = mega_moe_kernel<80>(format);
+            return true;
         case 96:
             kernel = mega_moe_kernel<96>(format);
             return true;
-        case 128:
-            kernel = mega_moe_kernel<128>(format);
-            return kernel.entry != nullptr;
+        case 112:
+            kernel = mega_moe_kernel<112>(format);
+            return true;
         default:
             return false;
     }
@@ -50,10 +52,9 @@ cudaError_t launch_phases(MegaMoeParams p, const MegaMoeKernel& kernel, std::uin
     p.phases = phases;
     p.overlap = overlap;
     void* arguments[] = {&p};
-    return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel.entry),
-                                       dim3(static_cast<unsigned>(p.blocks_per_rank * p.launch_ranks)),
-                                       dim3(static_cast<unsigned>(kernel.threads)), arguments,
-                                       static_cast<std::size_t>(kernel.shared_bytes), stream);
+    return cudaLaunchCooperativeKernel(
+        reinterpret_cast<const void*>(kernel.entry), dim3(static_cast<unsigned>(p.blocks_per_rank * p.launch_ranks)),
+        dim3(static_cast<unsigned>(kernel.threads)), arguments, static_cast<std::size_t>(kernel.shared_bytes), stream);
 }
 
 }  // namespace
@@ -75,8 +76,8 @@ cudaError_t query_mega_moe(ExpertFormat format, std::int32_t tokens, MegaMoeLimi
     if ((error = cudaFuncGetAttributes(&attributes, entry)) != cudaSuccess ||
         (error = cudaGetDevice(&device)) != cudaSuccess ||
         (error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device)) != cudaSuccess ||
-        (error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, entry, kernel.threads,
-                                                               static_cast<std::size_t>(kernel.shared_bytes))) != cudaSuccess) {
+        (error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+             &blocks, entry, kernel.threads, static_cast<std::size_t>(kernel.shared_bytes))) != cudaSuccess) {
         return error;
     }
     limits = {blocks * multiprocessors, attributes.numRegs, kernel.shared_bytes, kernel.stages,

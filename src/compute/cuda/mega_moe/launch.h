@@ -12,8 +12,8 @@
 namespace megamoe::cuda {
 
 enum class MegaMoeVersion : std::int32_t {
-    kStandard = 0,  // a launch for every stage
-    kPhased = 1,    // MegaMoE 1: one launch, a phase starts when the one before is over
+    kStandard = 0,    // a launch for every stage
+    kPhased = 1,      // MegaMoE 1: one launch, a phase starts when the one before is over
     kOverlapped = 2,  // MegaMoE 2
 };
 

@@ -34,7 +34,8 @@ __device__ inline void decode_tile(std::uint32_t codes, std::uint32_t exponents,
     const std::uint32_t odd = (offsets >> 1) & 0x78787878U;   // of the rows 8 below
 #pragma unroll
     for (int i = 0; i < 8; ++i) {  // i = step * 2 + half
-        const std::uint32_t entry = ptx::prmt(i % 2 == 0 ? even : odd, table, 0x7650U + static_cast<std::uint32_t>(i / 2));
+        const std::uint32_t entry =
+            ptx::prmt(i % 2 == 0 ? even : odd, table, 0x7650U + static_cast<std::uint32_t>(i / 2));
         const uint2 magnitude = ptx::ld_shared_v2(entry);
         decode_word(words[i], magnitude, a[(i / 2) * 4 + i % 2], a[(i / 2) * 4 + 2 + i % 2]);
     }
@@ -75,7 +76,8 @@ struct Stage {
 
     __device__ void decode(std::int32_t tile, std::int32_t thread, std::uint32_t (&a)[16]) const {
         decode_tile(weights + tile * T::kPanel.tile_codes + thread * 16,
-                    weights + T::kPanel.exponents + tile * T::kPanel.tile_exponents + exponent_word_offset(thread), base, a);
+                    weights + T::kPanel.exponents + tile * T::kPanel.tile_exponents + exponent_word_offset(thread),
+                    base, a);
     }
 
     // Starts the product of a tile with the tokens; `a` is its decoded form (MXFP4) and must stay untouched until it is over.
@@ -88,7 +90,8 @@ struct Stage {
                 Mma::rs(part, a + 4 * k, ptx::wgmma_descriptor(tokens + 2 * k), k > 0 ? 1 : 0);
             } else {
                 const std::uint32_t codes = ptx::wgmma_descriptor_low(weights + tile * T::kPanel.tile_codes);
-                Mma::ss(part, ptx::wgmma_descriptor(codes + 2 * k), ptx::wgmma_descriptor(tokens + 2 * k), k > 0 ? 1 : 0);
+                Mma::ss(part, ptx::wgmma_descriptor(codes + 2 * k), ptx::wgmma_descriptor(tokens + 2 * k),
+                        k > 0 ? 1 : 0);
             }
         }
         ptx::wgmma_commit_group();
@@ -97,22 +100,25 @@ struct Stage {
     __device__ void finish(std::int32_t tile, float (&part)[T::kTokens / 2], float (&acc)[T::kTokens / 2]) const {
         const std::uint32_t bases = weights + T::kPanel.bases + tile * 8;
         const float base_even = __uint_as_float(ptx::ld_shared(bases));
-        const float base_odd = T::kFormat == ExpertFormat::kMxfp4 ? base_even : __uint_as_float(ptx::ld_shared(bases + 4));
+        const float base_odd =
+            T::kFormat == ExpertFormat::kMxfp4 ? base_even : __uint_as_float(ptx::ld_shared(bases + 4));
         ptx::wgmma_wait_group<0>();
         ptx::wgmma_pin(part);
         promote<T::kTokens>(part, scales, base_even, base_odd, acc);
     }
 };
 
-// All panels of a task. While the tensor cores work on a tile, its successor is decoded. False: aborted.
+// All panels of a task. A warpgroup decodes, multiplies and promotes in turn; the others use the tensor cores meanwhile.
+// False: aborted.
 // In  warpgroup, thread (in it)
 //     first     called once, when the rows of the task are known to be there
 template <class T, class First>
 __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int32_t panels, std::int32_t warpgroup,
                                 std::int32_t thread, StageCursor& at, Accumulators<T>& acc, First first) {
-    constexpr bool kDecode = T::kFormat == ExpertFormat::kMxfp4;
     Control& control = c.control;
     const std::uint32_t base = ptx::opaque(ptx::shared_address(smem.base));
+    const std::int32_t tile = warpgroup * T::kHalves;
+    std::uint32_t a[16] = {};
     float part[T::kTokens / 2];
 #pragma unroll
     for (int i = 0; i < T::kTokens / 2; ++i) {
@@ -122,51 +128,29 @@ __device__ inline bool multiply(const Context& c, const Smem<T>& smem, std::int3
             acc[h][i] = 0.0F;
         }
     }
-    const std::int32_t tile = warpgroup * T::kHalves;
-    // Two warpgroups need their decoding hidden behind their own products; four hide each other's, with fewer registers.
-    constexpr bool kAhead = kDecode && T::kHalves > 1;
-    std::uint32_t a[kAhead ? 2 : 1][16] = {};
-    const auto wait_full = [&] {
-        return wait_barrier(control, base + static_cast<std::uint32_t>(offsetof(Control, full)) + at.stage * 8, at.phase);
-    };
-    if (!wait_full()) {
-        return false;
-    }
-    first();
-    if constexpr (kAhead) {
-        Stage<T>(base, at.stage, thread).decode(tile, thread, a[0]);
-    }
 #pragma unroll 1
     for (std::int32_t panel = 0; panel < panels; ++panel) {
+        if (!wait_barrier(control, base + static_cast<std::uint32_t>(offsetof(Control, full)) + at.stage * 8,
+                          at.phase)) {
+            return false;
+        }
+        if (panel == 0) {
+            first();
+        }
         const Stage<T> stage(base, at.stage, thread);
-        const std::uint32_t empty = base + static_cast<std::uint32_t>(offsetof(Control, empty)) + at.stage * 8;
-        at.next<Smem<T>::kStages>();
 #pragma unroll
         for (int h = 0; h < T::kHalves; ++h) {
-            const int now = kAhead ? h : 0;
-            if constexpr (kDecode && !kAhead) {
-                stage.decode(tile + h, thread, a[now]);
+            if constexpr (T::kFormat == ExpertFormat::kMxfp4) {
+                stage.decode(tile + h, thread, a);
             }
-            stage.start(tile + h, a[now], part);
-            if (h + 1 < T::kHalves) {
-                if constexpr (kAhead) {
-                    stage.decode(tile + h + 1, thread, a[(now + 1) % 2]);
-                }
-            } else if (panel + 1 < panels) {
-                if (!wait_full()) {
-                    ptx::wgmma_wait_group<0>();
-                    return false;
-                }
-                if constexpr (kAhead) {
-                    Stage<T>(base, at.stage, thread).decode(tile, thread, a[(now + 1) % 2]);
-                }
-            }
+            stage.start(tile + h, a, part);
             stage.finish(tile + h, part, acc[h]);
         }
         __syncwarp();
         if (thread % 32 == 0) {
-            ptx::mbarrier_arrive(empty);
+            ptx::mbarrier_arrive(base + static_cast<std::uint32_t>(offsetof(Control, empty)) + at.stage * 8);
         }
+        at.next<Smem<T>::kStages>();
     }
     return true;
 }

@@ -37,7 +37,8 @@ struct PanelLayout {
 MM_HD constexpr PanelLayout panel_layout(ExpertFormat format) {
     const std::int32_t codes = format == ExpertFormat::kMxfp4 ? kTileRows * kPanelCols / 2 : kTileRows * kPanelCols;
     const std::int32_t exponents = format == ExpertFormat::kMxfp4 ? kTileRows * (kPanelCols / kGroup) / 2 : 0;
-    return {codes, kTiles * codes, exponents, kTiles * (codes + exponents), kTiles * (codes + exponents) + kTiles * 2 * 4};
+    return {codes, kTiles * codes, exponents, kTiles * (codes + exponents),
+            kTiles * (codes + exponents) + kTiles * 2 * 4};
 }
 
 // Row of the checkpoint's matrix behind row `row` of a panel.

@@ -14,8 +14,8 @@
 namespace megamoe::cuda {
 
 inline constexpr std::int32_t kMaxLaunchRanks = 8;
-inline constexpr std::int32_t kMaxCountCells = 1024;    // local experts x ranks
-inline constexpr std::int32_t kMaxExperts = 1024;       // in all
+inline constexpr std::int32_t kMaxCountCells = 1024;  // local experts x ranks
+inline constexpr std::int32_t kMaxExperts = 1024;     // in all
 inline constexpr std::int32_t kMaxLocalExperts = 384;
 
 // One rank that this launch plays.
@@ -50,10 +50,10 @@ struct MegaMoeParams {
     std::int32_t blocks_per_rank;  // thread blocks
     std::int32_t wide_batch;       // panels to prefetch before the counts are known; 0 when few experts are expected
     std::uint32_t phases;
-    std::uint32_t overlap;         // 1: MegaMoE 2. 0: MegaMoE 1, a phase starts when the one before is over
-    float clamp;                   // swiglu limit; infinity = none
-    std::uint32_t delay_ns;        // tests: random waits up to this long at every protocol step
-    std::uint64_t timeout_ns;      // 0 = never
+    std::uint32_t overlap;     // 1: MegaMoE 2. 0: MegaMoE 1, a phase starts when the one before is over
+    float clamp;               // swiglu limit; infinity = none
+    std::uint32_t delay_ns;    // tests: random waits up to this long at every protocol step
+    std::uint64_t timeout_ns;  // 0 = never
 };
 
 }  // namespace megamoe::cuda

@@ -186,7 +186,8 @@ __device__ inline bool make_plan(const Context& c) {
 
 // Sources that sent nothing here are told so at once: nobody returns a row to them later.
 __device__ inline void publish_empty_returns(const Context& c) {
-    for (auto r = static_cast<std::int32_t>(threadIdx.x); r < c.p.shape.num_ranks; r += static_cast<std::int32_t>(blockDim.x)) {
+    for (auto r = static_cast<std::int32_t>(threadIdx.x); r < c.p.shape.num_ranks;
+         r += static_cast<std::int32_t>(blockDim.x)) {
         if (c.control.rows_from[r] == 0) {
             auto* const done = c.view.at<mega::Cell>(r, c.p.heap.done);
             ptx::st_release_sys(&done[mega::done_index(c.p.shape, c.control.epoch, c.view.rank)],

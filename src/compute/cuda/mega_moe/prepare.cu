@@ -6,8 +6,8 @@ namespace {
 struct Where {
     std::int32_t layer;
     std::int32_t expert;
-    std::int32_t panel;      // down the matrix
-    std::int32_t column;     // panel along it
+    std::int32_t panel;   // down the matrix
+    std::int32_t column;  // panel along it
     std::int32_t tile;
 };
 
@@ -81,14 +81,17 @@ __device__ void prepare_fp4_tile(const Source& source, std::byte* panel, FoldRep
             if (offset < 0 && !zero && thread % 4 == 0) {
                 atomicAdd(&report->deep_groups, 1U);
             }
-            const std::int32_t kept = offset < 0 ? 0 : offset > kMaxOffset ? kMaxOffset : offset;  // above: a zero group
+            const std::int32_t kept = offset < 0            ? 0
+                                      : offset > kMaxOffset ? kMaxOffset
+                                                            : offset;  // above: a zero group
             offsets |= static_cast<std::uint32_t>(kept) << (4 * (step * 2 + half));
             std::uint32_t word = 0;
             for (std::int32_t nibble = 0; nibble < 8; ++nibble) {
                 const std::uint32_t code = source.fp4_code(r, tile_col(thread, step, nibble));
                 word |= place_code(nibble, offset < 0 ? round_deep_code(code, -offset) : code);
             }
-            *reinterpret_cast<std::uint32_t*>(panel + tile * kLayout.tile_codes + code_word_offset(thread, step, half)) = word;
+            *reinterpret_cast<std::uint32_t*>(panel + tile * kLayout.tile_codes +
+                                              code_word_offset(thread, step, half)) = word;
         }
     }
     if (thread % 4 == 0) {
@@ -125,7 +128,8 @@ __device__ void prepare_fp8_tile(const Source& source, std::byte* panel) {
         if (r.row < source.rows(r.matrix)) {
             const std::int32_t blocks_down = (source.rows(r.matrix) + 127) / 128;
             const std::int32_t blocks_along = (source.cols(r.matrix) + 127) / 128;
-            const std::int64_t block = (std::int64_t{source.at.expert} * blocks_down + r.row / 128) * blocks_along + source.at.column;
+            const std::int64_t block =
+                (std::int64_t{source.at.expert} * blocks_down + r.row / 128) * blocks_along + source.at.column;
             base = static_cast<const float*>(raw.scales[r.matrix])[block];
         }
         *reinterpret_cast<std::uint32_t*>(panel + kLayout.bases + tile * 8 + thread * 4) = bits_of(base);
@@ -138,7 +142,8 @@ __global__ __launch_bounds__(128) void prepare_panels(const __grid_constant__ Ra
     const auto tile = static_cast<std::int32_t>(blockIdx.x % kTiles);
     const auto index = static_cast<std::int64_t>(blockIdx.x / kTiles);
     const Where at{layer, static_cast<std::int32_t>(index / (n.rows * n.columns)),
-                   static_cast<std::int32_t>(index / n.columns % n.rows), static_cast<std::int32_t>(index % n.columns), tile};
+                   static_cast<std::int32_t>(index / n.columns % n.rows), static_cast<std::int32_t>(index % n.columns),
+                   tile};
     const Source source{raw, at};
     std::byte* const panel = panels + index * panel_layout(raw.format).bytes;
     if (raw.format == ExpertFormat::kMxfp4) {

@@ -15,8 +15,8 @@ namespace megamoe::cuda {
 struct RawExperts {
     ExpertFormat format;
     std::int32_t num_experts;
-    std::int32_t hidden;  // multiple of 128
-    std::int32_t inter;   // multiple of 128
+    std::int32_t hidden;           // multiple of 128
+    std::int32_t inter;            // multiple of 128
     const std::uint8_t* codes[4];  // [1], [2], [3]: w1 gate [I, H], w2 down [H, I], w3 up [I, H]
     const void* scales[4];
 };

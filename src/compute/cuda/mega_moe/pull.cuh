@@ -92,7 +92,8 @@ __device__ inline bool pull_row(const Context& c, RowCursor& cursor, std::int32_
     const std::int32_t groups = s.hidden / mega::kScaleGroup;
     const auto* scale_from = c.view.at<float>(source, c.p.heap.x_scale) + token * groups;
     for (std::int32_t i = lane; i < groups; i += 32) {
-        c.space<float>(c.p.workspace.x_scale)[std::int64_t{i} * c.p.workspace.ring_rows + slot] = __ldcg(scale_from + i);
+        c.space<float>(c.p.workspace.x_scale)[std::int64_t{i} * c.p.workspace.ring_rows + slot] =
+            __ldcg(scale_from + i);
     }
     if (lane == 0) {
         c.space<float>(c.p.workspace.weight)[slot] = __ldcg(c.view.at<float>(source, c.p.heap.topk_weight) + pair);

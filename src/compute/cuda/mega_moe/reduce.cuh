@@ -24,9 +24,8 @@ __device__ inline bool wait_returns(const Context& c) {
     const auto* done = c.view.mine<mega::Cell>(c.p.heap.done) + mega::done_index(c.p.shape, c.control.epoch, 0);
     bool ok = true;
     for (std::int32_t r = lane; r < c.p.shape.num_ranks; r += 32) {
-        ok = ok && wait_for(c, Edge::kDone, r, [&] {
-                 return mega::cell_is_of(ptx::ld_acquire_sys(done + r), c.control.epoch);
-             });
+        ok = ok && wait_for(c, Edge::kDone, r,
+                            [&] { return mega::cell_is_of(ptx::ld_acquire_sys(done + r), c.control.epoch); });
     }
     return __all_sync(0xFFFFFFFFU, ok ? 1 : 0) != 0;
 }

@@ -23,15 +23,11 @@ __device__ inline void prepare_block(const Context& c) {
     if (tid == 0) {
         for (std::int32_t i = 0; i < Smem<T>::kStages; ++i) {
             ptx::mbarrier_init(&control.full[i], 2);
-            ptx::mbarrier_init(&control.empty[i], (T::kMathThreads + T::kDecodeThreads) / 32);
+            ptx::mbarrier_init(&control.empty[i], T::kMathThreads / 32);
         }
         for (std::int32_t i = 0; i < kTaskSlots; ++i) {
             ptx::mbarrier_init(&control.task_full[i], 1);
-            ptx::mbarrier_init(&control.task_empty[i], (T::kMathThreads + T::kDecodeThreads) / 32 + 1);
-        }
-        for (std::int32_t i = 0; i < 2; ++i) {
-            ptx::mbarrier_init(&control.decoded_full[i], 128);
-            ptx::mbarrier_init(&control.decoded_free[i], T::kMathThreads / 32);
+            ptx::mbarrier_init(&control.task_empty[i], T::kMathThreads / 32 + 1);
         }
         ptx::fence_mbarrier_init();
         const std::int32_t rows = *c.mine.num_rows;
@@ -149,12 +145,9 @@ __global__ __launch_bounds__(T::kThreads, 1) void mega_moe(const __grid_constant
     if (threadIdx.x < 128) {
         ptx::setmaxnreg_dec<T::kFrontRegisters>();
         run_front_warps<T>(c, smem, pulled_by_math);
-    } else if (threadIdx.x < 128 + T::kMathThreads) {
+    } else {
         ptx::setmaxnreg_inc<T::kMathRegisters>();
         run_math_warps<T>(c, smem, pulled_by_math);
-    } else if constexpr (T::kWide) {
-        ptx::setmaxnreg_dec<T::kDecodeRegisters>();
-        run_decode(c, smem, static_cast<std::int32_t>(threadIdx.x) - 128 - T::kMathThreads);
     }
 }
 

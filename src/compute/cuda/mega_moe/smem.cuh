@@ -16,9 +16,6 @@ inline constexpr std::int32_t kSmemBudget = 232448;  // of a block on sm_90
 // What an instantiation is made of: tokens of a block (the N of the matrix instruction) and who computes.
 template <std::int32_t kTokens_, std::int32_t kWarpgroups_, ExpertFormat kFormat_>
 struct Traits {
-    static constexpr bool kWide = false;
-    static constexpr std::int32_t kDecodeThreads = 0;
-    static constexpr std::int32_t kDecodedBytes = 0;
     static constexpr std::int32_t kTokens = kTokens_;
     static constexpr std::int32_t kWarpgroups = kWarpgroups_;
     static constexpr ExpertFormat kFormat = kFormat_;
@@ -35,9 +32,10 @@ struct Traits {
     // Rows of staged results, padded so that the columns of an 8x8 tile fall on different banks.
     static constexpr std::int32_t kActStride = kPanelChannels * 2 + 16;
     static constexpr std::int32_t kOutStride = kHalves * kTileRows * 2 + 16;
-    static constexpr std::int32_t kStaging = kTokens * (kActStride > kWarpgroups * kOutStride ? kActStride
-                                                                                            : kWarpgroups * kOutStride);
-    static constexpr std::int32_t kWeightAlign = kFormat == ExpertFormat::kFp8 ? 1024 : 128;  // FP8: read as a swizzled operand
+    static constexpr std::int32_t kStaging =
+        kTokens * (kActStride > kWarpgroups * kOutStride ? kActStride : kWarpgroups * kOutStride);
+    static constexpr std::int32_t kWeightAlign =
+        kFormat == ExpertFormat::kFp8 ? 1024 : 128;  // FP8: read as a swizzled operand
     static constexpr std::int32_t kWeightBytes = (kPanel.bytes + kWeightAlign - 1) / kWeightAlign * kWeightAlign;
     static constexpr std::int32_t kTokenBytes = kTokens * 128;
     static constexpr std::int32_t kScaleBytes = (kTokens * 4 + 127) / 128 * 128;
@@ -45,21 +43,19 @@ struct Traits {
 };
 
 struct Control {
-    uint2 magnitude[16];              // E4M3 codes of {0, .5, 1, 1.5, 2, 3, 4, 6} * 2^(i - 8); first, so 256-byte aligned
+    uint2 magnitude[16];  // E4M3 codes of {0, .5, 1, 1.5, 2, 3, 4, 6} * 2^(i - 8); first, so 256-byte aligned
     std::uint64_t full[kMaxStages];   // weights and tokens of a stage have come
     std::uint64_t empty[kMaxStages];  // all math warps are done with it
-    std::uint64_t decoded_full[2];    // wide blocks: a panel has been unfolded
-    std::uint64_t decoded_free[2];
     std::uint64_t task_full[kTaskSlots];
     std::uint64_t task_empty[kTaskSlots];
-    mega::Task task[kTaskSlots];      // layer 0: the stream has ended
+    mega::Task task[kTaskSlots];  // layer 0: the stream has ended
     std::uint64_t start_ns;
     mega::Epoch epoch;
     std::int32_t num_rows;
-    std::int32_t total_rows;          // that this rank's experts receive
+    std::int32_t total_rows;  // that this rank's experts receive
     std::uint32_t abort;
     std::uint32_t last;
-    std::uint32_t row_meta[2][128];   // of the task's rows: routing weight or source; tasks alternate
+    std::uint32_t row_meta[2][128];  // of the task's rows: routing weight or source; tasks alternate
     std::int32_t rows_from[mega::kMaxRanks];
     std::int32_t row_begin[kMaxLocalExperts + 1];
     mega::ExpertBegin begin[kMaxLocalExperts + 1];
@@ -69,12 +65,11 @@ struct Control {
 template <class T>
 struct Smem {
     static constexpr std::int32_t kControl = (static_cast<std::int32_t>(sizeof(Control)) + 1023) / 1024 * 1024;
-    static constexpr std::int32_t kFit = (kSmemBudget - kControl - 2 * T::kDecodedBytes - T::kStaging) / T::kStageBytes;
+    static constexpr std::int32_t kFit = (kSmemBudget - kControl - T::kStaging) / T::kStageBytes;
     static constexpr std::int32_t kStages = kFit < kMaxStages ? kFit : kMaxStages;
     static_assert(kStages >= 3, "a pipeline needs stages");
     static constexpr std::int32_t kTokensAt = kControl;  // 1024-byte aligned, as the swizzle wants
-    static constexpr std::int32_t kDecodedAt = kTokensAt + kStages * T::kTokenBytes;  // aligned too
-    static constexpr std::int32_t kWeightsAt = kDecodedAt + 2 * T::kDecodedBytes;
+    static constexpr std::int32_t kWeightsAt = kTokensAt + kStages * T::kTokenBytes;
     static constexpr std::int32_t kScalesAt = kWeightsAt + kStages * T::kWeightBytes;
     static constexpr std::int32_t kStagingAt = kScalesAt + kStages * T::kScaleBytes;
     static constexpr std::int32_t kBytes = kStagingAt + T::kStaging;

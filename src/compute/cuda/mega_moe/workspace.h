@@ -14,18 +14,18 @@ struct WorkspaceLayout {
     // u32 counters, two banks by the parity of the epoch; the idle bank is cleared for the next launch.
     std::int64_t counters = 0;
     std::int32_t bank_words = 0;
-    std::int32_t returned = 0;    // [R]      row-tiles returned to each source
-    std::int32_t sent = 0;        // [E]      rows counted so far for each expert
-    std::int32_t pulled = 0;      // [blocks] rows that lie in the ring
-    std::int32_t activated = 0;   // [blocks] first-layer tiles that are done
-    std::int32_t finished = 0;    // [blocks] second-layer tiles that are done
-    std::int64_t order = 0;       // u8  [max_rows][K] choices of a row by ascending expert; 0xFF = none
-    std::int64_t x = 0;           // e4m3 planes of H channels
-    std::int64_t x_scale = 0;     // f32 [H / 128][ring rows]
-    std::int64_t weight = 0;      // f32 [ring rows] routing weight
-    std::int64_t source = 0;      // u32 [ring rows] {source rank : 8 | row * K + choice : 24}
-    std::int64_t act = 0;         // e4m3 planes of I channels
-    std::int64_t act_scale = 0;   // f32 [I / 128][ring rows]
+    std::int32_t returned = 0;   // [R]      row-tiles returned to each source
+    std::int32_t sent = 0;       // [E]      rows counted so far for each expert
+    std::int32_t pulled = 0;     // [blocks] rows that lie in the ring
+    std::int32_t activated = 0;  // [blocks] first-layer tiles that are done
+    std::int32_t finished = 0;   // [blocks] second-layer tiles that are done
+    std::int64_t order = 0;      // u8  [max_rows][K] choices of a row by ascending expert; 0xFF = none
+    std::int64_t x = 0;          // e4m3 planes of H channels
+    std::int64_t x_scale = 0;    // f32 [H / 128][ring rows]
+    std::int64_t weight = 0;     // f32 [ring rows] routing weight
+    std::int64_t source = 0;     // u32 [ring rows] {source rank : 8 | row * K + choice : 24}
+    std::int64_t act = 0;        // e4m3 planes of I channels
+    std::int64_t act_scale = 0;  // f32 [I / 128][ring rows]
     std::int64_t bytes = 0;
     std::int32_t ring_blocks = 0;
     std::int32_t ring_rows = 0;
@@ -34,11 +34,11 @@ struct WorkspaceLayout {
 
 // Fixed counters at the start of a bank.
 enum Counter : std::int32_t {
-    kTicket = 0,      // [3] next task: of the fused stream, of the first layer alone, of the second alone
-    kCounted = 3,     // blocks that have counted their rows
-    kLeft = 4,        // blocks that are done
-    kPulledAll = 5,   // rows pulled
-    kLayer1All = 6,   // first-layer tasks done
+    kTicket = 0,     // [3] next task: of the fused stream, of the first layer alone, of the second alone
+    kCounted = 3,    // blocks that have counted their rows
+    kLeft = 4,       // blocks that are done
+    kPulledAll = 5,  // rows pulled
+    kLayer1All = 6,  // first-layer tasks done
     kFixed = 16,
 };
 

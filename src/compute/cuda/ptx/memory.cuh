@@ -71,7 +71,8 @@ __device__ inline uint4 ld_relaxed_v4(const void* p) {
     return v;
 }
 __device__ inline void st_v4(void* p, uint4 v) {
-    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
 }
 __device__ inline std::uint64_t globaltimer_ns() {
     std::uint64_t t;

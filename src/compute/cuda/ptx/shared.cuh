@@ -52,8 +52,8 @@ inline constexpr std::uint64_t kEvictLast = 0x14F0000000000000U;
 __device__ inline void bulk_load(void* shared, const void* global, std::uint32_t bytes, std::uint64_t* bar,
                                  std::uint64_t l2_priority) {
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
-            shared_address(shared)),
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+            "r"(shared_address(shared)),
         "l"(global), "r"(bytes), "r"(shared_address(bar)), "l"(l2_priority)
         : "memory");
 }

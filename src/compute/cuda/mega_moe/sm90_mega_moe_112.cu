@@ -1,0 +1,3 @@
+#include "compute/cuda/mega_moe/instantiate.cuh"
+
+MM_INSTANTIATE_MEGA_MOE(112, 2)
