@@ -1,4 +1,5 @@
-// megamoe serve: configuration, port, weights, engine, in this order, so that what can be wrong is said before it costs time.
+// megamoe serve: configuration, port, weights, engine, in this order, so that what can be wrong is said before it costs
+// time.
 #include <fmt/format.h>
 #include <sys/resource.h>
 

@@ -12,8 +12,8 @@ struct Subcommand {
     int (*run)(int argc, char** argv);
 };
 
-// Runs the entry that argv[1] names with argv shifted by one; prints the list for --help, and for an unknown word the nearest
-// name.
+// Runs the entry that argv[1] names with argv shifted by one; prints the list for --help, and for an unknown word the
+// nearest name.
 // In    program  what stands before the word: "megamoe model"
 //       purpose  one line for --help
 // Out   the exit code

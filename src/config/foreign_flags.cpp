@@ -1,4 +1,5 @@
-// Flags that users of SGLang and vLLM know and this program has no setting for. Each row is honest about what holds here.
+// Flags that users of SGLang and vLLM know and this program has no setting for. Each row is honest about what holds
+// here.
 #include <vector>
 
 #include "config/serve_flags.h"

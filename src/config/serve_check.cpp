@@ -33,8 +33,8 @@ std::string last_part(std::string path) {
     return slash == std::string::npos || path.size() == 1 ? path : path.substr(slash + 1);
 }
 
-// --ep-size alone is the short form of the one geometry that exists here. Beside --tp-size or --dp-size a missing size is 1,
-// as in SGLang, so that a launch line does not mean another thing here than there.
+// --ep-size alone is the short form of the one geometry that exists here. Beside --tp-size or --dp-size a missing size
+// is 1, as in SGLang, so that a launch line does not mean another thing here than there.
 void derive_ranks(ServeOptions& options, std::vector<Finding>& findings) {
     const bool short_form = options.ep_size && !options.tp_size && !options.dp_size;
     const std::int32_t missing = short_form ? *options.ep_size : 1;

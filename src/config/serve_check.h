@@ -17,8 +17,9 @@ struct MachineFacts {
     std::int64_t file_limit = 0;  // file descriptors this process may have open
 };
 
-// Fills in the sizes and the DP attention that follow from the others, ranks, threads, context length and served name, and
-// brings request limits to a multiple of the ranks. Every change that a user might not expect is a note in `findings`.
+// Fills in the sizes and the DP attention that follow from the others, ranks, threads, context length and served name,
+// and brings request limits to a multiple of the ranks. Every change that a user might not expect is a note in
+// `findings`.
 void derive_options(ServeOptions& options, const ModelGeometry& geometry, const MachineFacts& machine,
                     std::vector<Finding>& findings);
 

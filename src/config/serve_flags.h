@@ -1,4 +1,5 @@
-// The table of flags: what `serve` accepts, what it accepts without effect, and what it refuses by name with the reason.
+// The table of flags: what `serve` accepts, what it accepts without effect, and what it refuses by name with the
+// reason.
 #pragma once
 
 #include <functional>

@@ -18,8 +18,9 @@ struct Setting {
     Origin origin{};
 };
 
-// Findings are problems of form: an unknown name (with the nearest known one), a value that is missing or that a switch does
-// not take, a flag that is refused or has no effect here. Reading goes on after each, so that a user sees all at once.
+// Findings are problems of form: an unknown name (with the nearest known one), a value that is missing or that a switch
+// does not take, a flag that is refused or has no effect here. Reading goes on after each, so that a user sees all at
+// once.
 struct Settings {
     std::vector<Setting> values;
     std::vector<Finding> findings;
@@ -31,8 +32,8 @@ Settings parse_flags(std::span<const std::string> args);
 // In    text of a TOML file with the flags' names as keys (dashes or underscores), no tables
 Settings parse_toml(std::string_view text);
 
-// Applies the settings in order, so later ones win: pass the file's before the flags'. Values of the wrong type or outside
-// their bounds are added to `findings` and leave the option as it was.
+// Applies the settings in order, so later ones win: pass the file's before the flags'. Values of the wrong type or
+// outside their bounds are added to `findings` and leave the option as it was.
 void apply_settings(std::span<const Setting> settings, ServeOptions& options, std::vector<Finding>& findings);
 
 }  // namespace megamoe

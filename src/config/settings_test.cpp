@@ -155,8 +155,8 @@ TEST(ForeignFlags, NoNameStandsInBothTables) {
     }
 }
 
-// The launch line of the public reproduction, without its program name and variables, and without the FP8 cache that this
-// version does not have.
+// The launch line of the public reproduction, without its program name and variables, and without the FP8 cache that
+// this version does not have.
 TEST(Settings, TheReferenceLaunchLineIsAccepted) {
     const Read line = read({"--model-path",
                             "/path/to/DeepSeek-V4-Pro",

@@ -65,8 +65,8 @@ MegaOperator::MegaOperator(const OperatorConfig& config, std::int32_t version, c
     view_ = {raw(context.rank), bases_.data()};
 }
 
-// The rows as the experts read them, where peers can pull them. Nobody still reads the last launch's: its results are all
-// back.
+// The rows as the experts read them, where peers can pull them. Nobody still reads the last launch's: its results are
+// all back.
 void MegaOperator::stage_rows(const Launch& launch) {
     const std::int64_t h = config_.math.hidden;
     delay(Edge::kStage);

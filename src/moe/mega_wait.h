@@ -1,5 +1,5 @@
-// Waiting for words that other ranks write, with a limit and a reason. Every wait of the fused operator for another rank
-// goes through here.
+// Waiting for words that other ranks write, with a limit and a reason. Every wait of the fused operator for another
+// rank goes through here.
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,9 @@ inline std::optional<std::uint32_t> try_read(mega::Cell* cell, mega::Epoch epoch
 
 // Waits for a peer's cell of this epoch.
 //
-// Error kUnavailable: the limit passed (names who waits, for whom, on which edge, and what the cell showed; all peers are
-//       told), a peer gave up on this launch or an earlier one (names it and whom it missed), or the rank group failed.
-//       The reason stands in the control words of this rank.
+// Error kUnavailable: the limit passed (names who waits, for whom, on which edge, and what the cell showed; all peers
+//       are told), a peer gave up on this launch or an earlier one (names it and whom it missed), or the rank group
+//       failed. The reason stands in the control words of this rank.
 // Cost  a short spin, then yields: ranks may outnumber cores
 [[nodiscard]] Result<std::uint32_t> wait_cell(const comm::RankContext& context, const mega::RankView& view,
                                               const WaitPolicy& policy, mega::Cell* cell, mega::Epoch epoch, Edge edge,

@@ -65,8 +65,8 @@ std::int64_t heap_bytes(MoeBackend backend, const OperatorConfig& config, std::i
 
 namespace {
 
-// Every rank must bring the same operator, or offsets into the heap mean different things on different ranks, and a row's
-// bits would depend on where its experts live.
+// Every rank must bring the same operator, or offsets into the heap mean different things on different ranks, and a
+// row's bits would depend on where its experts live.
 Result<Done> compare_configs(MoeBackend backend, const OperatorConfig& c, const MegaOptions& mega,
                              const comm::RankContext& context) {
     constexpr std::array kNames{"backend",     "profile", "instruction set", "hidden size",        "expert width",

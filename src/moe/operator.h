@@ -1,4 +1,5 @@
-// The MoE operator: routed and shared experts of one layer for one step, over all ranks. One contract, several backends.
+// The MoE operator: routed and shared experts of one layer for one step, over all ranks. One contract, several
+// backends.
 #pragma once
 
 #include <cstdint>
@@ -50,10 +51,10 @@ class Operator {
     // Every rank calls it for every layer of every step, in the same order, with the same plan.
     //
     // In    experts: this layer's; a backend reads the routed ones of its own shard and the shared one
-    // Out   out [rows, H] = sum of weight * expert(x) over the row's experts by ascending id, plus shared(x); float32 sums,
-    //       one rounding at the end in profile ds
-    // Error kInvalidArgument: more rows than max_rows; kUnavailable: another rank failed or did not come in time. Either
-    //       poisons the rank group, so that no rank waits for this one, and is sticky: see status()
+    // Out   out [rows, H] = sum of weight * expert(x) over the row's experts by ascending id, plus shared(x); float32
+    //       sums, one rounding at the end in profile ds
+    // Error kInvalidArgument: more rows than max_rows; kUnavailable: another rank failed or did not come in time.
+    //       Either poisons the rank group, so that no rank waits for this one, and is sticky: see status()
     // Same  a row's bits depend on that row alone: not on ranks, threads, neighbours or backend, on one ISA
     // Spec  model spec, 3.9; operator contract 1 of the design
     [[nodiscard]] Result<Done> forward(const Input& input, const LayerExperts& experts, const step::StepPlan& plan,

@@ -48,7 +48,8 @@ struct BlockRow {
     Byte local, source, row;
 };
 
-// The bytes of a state, and the names of its words. Every word of a launch holds the launch's number, 0 = never written.
+// The bytes of a state, and the names of its words. Every word of a launch holds the launch's number, 0 = never
+// written.
 class Words {
   public:
     explicit Words(const ProtocolModel& m) : m_(m), experts_(m.num_ranks * m.local_experts) {

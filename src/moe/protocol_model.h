@@ -1,8 +1,9 @@
 // The protocol of the fused operator as a small machine, and every order in which its threads can take their steps.
 //
-// Each step is one access to memory that another thread uses: push a row's index, publish a count, read a count, pull a row,
-// finish a first layer, return a result, publish a done word, read one, and so on. Tasks come in the order of the real
-// TaskCursor. The model is sequentially consistent: that each edge also has the fences it needs is for the thread sanitizer.
+// Each step is one access to memory that another thread uses: push a row's index, publish a count, read a count, pull a
+// row, finish a first layer, return a result, publish a done word, read one, and so on. Tasks come in the order of the
+// real TaskCursor. The model is sequentially consistent: that each edge also has the fences it needs is for the thread
+// sanitizer.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,9 @@ struct ModelVerdict {
     std::vector<std::string> trace;  // a shortest order that does
 };
 
-// Breadth first over all reachable states: ends with the first violation, or when none is left. A violation is a state in
-// which no thread can go on though not all are done (deadlock), or a read of a word that is not of the reader's launch.
+// Breadth first over all reachable states: ends with the first violation, or when none is left. A violation is a state
+// in which no thread can go on though not all are done (deadlock), or a read of a word that is not of the reader's
+// launch.
 //
 // In    sizes small: at most 3 ranks, 4 experts in all, 3 threads a rank, 2 rows a (source, expert)
 // Cost  time and memory linear in the states: about 1 us and 150 bytes each

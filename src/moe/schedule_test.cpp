@@ -1,5 +1,5 @@
-// The stream of tasks cannot deadlock: every task waits for smaller tickets only, so the smallest unfinished one can always
-// run, and whoever drew it is running it.
+// The stream of tasks cannot deadlock: every task waits for smaller tickets only, so the smallest unfinished one can
+// always run, and whoever drew it is running it.
 #include "compute/mega/schedule.h"
 
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ Stream random_stream() {
     return {s, *rc::gen::container<std::vector<std::int32_t>>(static_cast<std::size_t>(experts), count)};
 }
 
-// The first ticket that waits for itself or a larger one; -1: none. A first-layer task needs its block pulled, which tile 0
-// does once the slot's last block is through; a second-layer task needs all first-layer tasks of its block.
+// The first ticket that waits for itself or a larger one; -1: none. A first-layer task needs its block pulled, which
+// tile 0 does once the slot's last block is through; a second-layer task needs all first-layer tasks of its block.
 std::int64_t first_stuck(const Stream& stream, std::int32_t ring_blocks) {
     std::map<std::int32_t, std::int32_t> pulled;
     std::map<std::int32_t, std::int32_t> first;

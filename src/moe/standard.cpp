@@ -155,8 +155,8 @@ Result<Done> StandardOperator::run(const Input& input, const LayerExperts& exper
     clock_.lap(Stage::kExperts);
     run_expert(config_.math, workers_, experts.shared, quantised_.data(), nullptr, input.rows, shared_.data());
     clock_.lap(Stage::kShared);
-    // A peer's next dispatch may overwrite this rank's receive regions only after it has passed this barrier, and its next
-    // results may overwrite the combine area only after the next dispatch barrier: one set of buffers is enough.
+    // A peer's next dispatch may overwrite this rank's receive regions only after it has passed this barrier, and its
+    // next results may overwrite the combine area only after the next dispatch barrier: one set of buffers is enough.
     MM_TRY_DONE(context_.barrier("moe.return"));
     clock_.lap(Stage::kWait);
     combine(config_, workers_, input, block_.at(context_.rank) + context_.size * region(config_).bytes, shared_.data(),

@@ -1,5 +1,5 @@
-// Backend `standard`: separate stages. Rows are pushed to the ranks that own their experts, grouped by expert, computed,
-// pushed back and summed at home.
+// Backend `standard`: separate stages. Rows are pushed to the ranks that own their experts, grouped by expert,
+// computed, pushed back and summed at home.
 #pragma once
 
 #include <vector>

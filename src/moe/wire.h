@@ -1,4 +1,5 @@
-// How rows travel between ranks: bfloat16 in profile ds (exact there), float32 in hf; and the area where results come back.
+// How rows travel between ranks: bfloat16 in profile ds (exact there), float32 in hf; and the area where results come
+// back.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ class Program(unittest.TestCase):
     def test_help_of_every_subcommand_works(self):
         for words in (["demo"], ["serve"], ["bench"], ["bench", "manifest"], ["bench", "serve"], ["op"],
                       ["op", "check"], ["op", "bench"], ["model"],
-                      ["model", "inspect"], ["model", "synth"], ["model", "generate"], ["model", "golden"]):
+                      ["op"], ["model", "inspect"], ["model", "synth"], ["model", "generate"], ["model", "golden"]):
             with self.subTest(words):
                 done = Done(*words, "--help")
                 self.assertEqual(done.code, 0, done.err)

@@ -1,5 +1,5 @@
-// What the MoE operator does when a rank or a configuration is at fault: everybody gets an error that says which, and nobody
-// waits for ever.
+// What the MoE operator does when a rank or a configuration is at fault: everybody gets an error that says which, and
+// nobody waits for ever.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // Random calls of the MoE operator over rank threads: every backend gives the bits of the one-rank reference.
 //
-// A session is one set of sizes and of operators, and calls them many times in a row. Half of the sessions run as fast as
-// they can, so that launches overlap; the others stop between calls to lay canaries into all memory that the next call must
-// write before it reads. Half of them are slowed down at random edges of the protocol.
+// A session is one set of sizes and of operators, and calls them many times in a row. Half of the sessions run as fast
+// as they can, so that launches overlap; the others stop between calls to lay canaries into all memory that the next
+// call must write before it reads. Half of them are slowed down at random edges of the protocol.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -54,8 +54,8 @@ inline step::StepPlan plan_of(const std::vector<std::int32_t>& rows) {
     return plan;
 }
 
-// An operator on a part of a larger block. It can fill what a call must not read with NaN patterns, and tell afterwards what
-// was written that had no business to be.
+// An operator on a part of a larger block. It can fill what a call must not read with NaN patterns, and tell afterwards
+// what was written that had no business to be.
 class GuardedOperator {
   public:
     static constexpr int kCanary = 0xFF;  // NaN as float32 and as bfloat16; no row as an index
@@ -101,8 +101,8 @@ class GuardedOperator {
         std::memset(mine + l.index, kCanary, static_cast<std::size_t>(l.bytes - l.index));
     }
 
-    // What lay_canaries() laid still lies wherever the last call had nothing to write. `ids`: what each rank brought to it.
-    // Nobody may be in a call.
+    // What lay_canaries() laid still lies wherever the last call had nothing to write. `ids`: what each rank brought to
+    // it. Nobody may be in a call.
     bool canaries_are_whole(const std::vector<const std::vector<std::int32_t>*>& ids) const {
         return !fused_ || (inputs_are_whole(*ids[me()]) && lists_are_whole(ids));
     }

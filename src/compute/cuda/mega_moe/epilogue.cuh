@@ -112,7 +112,7 @@ __device__ inline void finish_layer1(const Context& c, const Smem<T>& smem, cons
         }
     }
     maybe_delay(c, 3);
-    ptx::fence_proxy_async();  // every writer: the copy engine reads these rows
+    ptx::fence_proxy_async_global();  // every writer: the copy engine reads these rows
     ptx::bar_sync(kMathBarrier, T::kMathThreads);
     if (math_thread == 0) {
         ptx::red_release_gpu(c.counter(c.p.workspace.activated + task.block), 1);

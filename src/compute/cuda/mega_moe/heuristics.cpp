@@ -6,18 +6,42 @@
 #include "compute/mega/schedule.h"
 
 namespace megamoe::cuda {
+namespace {
+
+// Probability that an expert with `mean` rows on average gets more than `rows`: random routing is close to Poisson.
+double more_than(double rows, double mean) {
+    return 0.5 * std::erfc((rows + 0.5 - mean) / std::sqrt(2 * std::max(mean, 1e-9)));
+}
+
+double expected_blocks(std::int32_t tokens, double mean) {
+    double blocks = 0;
+    for (std::int32_t k = 0; k * tokens < mean + 8 * std::sqrt(mean) + 1; ++k) {
+        blocks += more_than(k * tokens, mean);
+    }
+    return blocks;
+}
+
+// Clocks of one stage, fitted to one H200: four warpgroups up to 48 rows, two with twice the tiles above.
+double stage_clocks(std::int32_t tokens) {
+    return tokens <= 48 ? 960 + 9.0 * tokens : 840 + 14.6 * tokens;
+}
+
+}  // namespace
+
+double expected_panel_clocks(std::int32_t tokens, double mean) {
+    return expected_blocks(tokens, mean) * stage_clocks(tokens);
+}
 
 MegaMoeConfig choose_config(const mega::Shape& shape, std::int32_t rows_per_rank) {
     MegaMoeConfig config;
     const double pairs = static_cast<double>(rows_per_rank) * shape.num_ranks * shape.top_k;
     const double mean = pairs / std::max(shape.num_experts, 1);
-    // One block an expert while weights come from memory: a second block reads them again, from L2 at best. Random routing
-    // spreads like a Poisson distribution; a little above the mean few experts need a second block.
-    const double wanted = mean + 1.6 * std::sqrt(mean);
+    // A block too small is decoded and multiplied twice, one too large pays for rows that are not there.
+    double best = INFINITY;
     for (const std::int32_t tokens : {8, 16, 24, 32, 48, 64, 80, 96, 112}) {
-        config.tokens = tokens;
-        if (tokens >= wanted) {
-            break;
+        if (const double clocks = expected_panel_clocks(tokens, mean); clocks < best) {
+            best = clocks;
+            config.tokens = tokens;
         }
     }
     const auto units =
@@ -26,7 +50,7 @@ MegaMoeConfig choose_config(const mega::Shape& shape, std::int32_t rows_per_rank
     // get in the way of the first pulls; no farther, because the ring must hold what lies between.
     config.lag = std::clamp(static_cast<std::int32_t>(std::lround(0.45 * units)), 8, 64);
     // With four rows an expert hardly an expert is idle (e^-4), so the first weights can travel before the counts do.
-    config.wide_batch = mean >= 4.0 ? 14 : 0;
+    config.wide_batch = mean >= 4.0 ? 8 : 0;
     return config;
 }
 

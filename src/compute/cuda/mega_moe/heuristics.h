@@ -16,8 +16,11 @@ struct MegaMoeConfig {
     std::int32_t wide_batch = 0;   // weight panels a thread block prefetches before it knows the counts
 };
 
+// Expected time of an expert's share of one weight panel, in clocks, with blocks of `tokens` rows and `mean` rows an expert.
+double expected_panel_clocks(std::int32_t tokens, double mean);
+
 // In    rows_per_rank  rows that each rank brings, at most
-// Same  a pure function; a larger `rows_per_rank` never gets a smaller block
+// Same  a pure function; more rows are never expected to take less time
 MegaMoeConfig choose_config(const mega::Shape& shape, std::int32_t rows_per_rank);
 
 std::string to_string(const MegaMoeConfig& config);

@@ -135,7 +135,7 @@ __device__ inline void load_tokens(const Context& c, const Smem<T>& smem) {
         if (!ready) {
             return;
         }
-        ptx::fence_proxy_async();  // the rows were written by ordinary stores
+        ptx::fence_proxy_async_global();  // the rows were written by ordinary stores
         const std::int32_t slots = (rows + 7) / 8 * 8;
         const std::int32_t row = ring_row(c, task.block);
         const std::byte* from = c.space<std::byte>(first ? w.x : w.act) + std::int64_t{row} * 128;

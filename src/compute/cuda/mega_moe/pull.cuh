@@ -83,7 +83,7 @@ __device__ inline bool pull_row(const Context& c, RowCursor& cursor, std::int32_
         if (!free) {
             return false;
         }
-        ptx::fence_proxy_async();
+        ptx::fence_proxy_async_global();
     }
     maybe_delay(c, 2);
 
@@ -99,7 +99,7 @@ __device__ inline bool pull_row(const Context& c, RowCursor& cursor, std::int32_
         c.space<float>(c.p.workspace.weight)[slot] = __ldcg(c.view.at<float>(source, c.p.heap.topk_weight) + pair);
         c.space<std::uint32_t>(c.p.workspace.source)[slot] = static_cast<std::uint32_t>(source) << 24 | pair;
     }
-    ptx::fence_proxy_async();  // every writer: the copy engine reads these rows
+    ptx::fence_proxy_async_global();  // every writer: the copy engine reads these rows
     __syncwarp();
     if (lane == 0) {
         ptx::red_release_gpu(c.counter(c.p.workspace.pulled + block), 1);

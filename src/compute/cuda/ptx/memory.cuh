@@ -46,13 +46,13 @@ __device__ inline void fence_acq_rel_gpu() {
 __device__ inline void fence_acq_rel_sys() {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
-// Orders ordinary accesses of this thread with the copy engine's and the tensor cores': all, or those to shared memory alone,
-// which is much cheaper.
+// Orders ordinary accesses of this thread with the copy engine's and the tensor cores': all, or those to global memory
+// alone.
 __device__ inline void fence_proxy_async() {
     asm volatile("fence.proxy.async;" ::: "memory");
 }
-__device__ inline void fence_proxy_async_shared() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+__device__ inline void fence_proxy_async_global() {
+    asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 __device__ inline uint4 ld_nc_v4(const void* p) {
     uint4 v;
