@@ -106,10 +106,10 @@ void check_protocol(Checker& checker) {
     for (const std::int32_t ranks : {1, 2, 4, 8}) {
         WorldOptions o;
         o.shape = small_shape(ranks);
-        o.config = {.tokens = 16, .unit_blocks = 2, .lag = 2, .ring_blocks = 10, .wide_batch = 4};
+        o.config = {.tokens = 16, .unit_blocks = 2, .lag = 2, .ring_blocks = 10, .prefetch_panels = 4};
         World world(o);
         o.config.ring_blocks = 0;
-        o.config.wide_batch = 0;
+        o.config.prefetch_panels = 0;
         World whole(o);  // the same experts without a ring
         const auto n = static_cast<std::size_t>(ranks);
         std::vector<std::int32_t> uneven(n);

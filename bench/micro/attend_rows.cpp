@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/roofs/roofs.h"
 #include "bench/micro/table.h"
+#include "bench/roofs/roofs.h"
 #include "compute/cpu/row_ops.h"
 #include "compute/cpu/test_data.h"
 

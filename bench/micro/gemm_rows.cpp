@@ -1,12 +1,13 @@
-// Matrix products of profile ds by format, rows and shape. The shapes are linears of the Flash model; "memory" is a matrix
-// that no cache holds, where the roof is the read rate; for the others it is oneDNN's bfloat16 product of the same shape.
+// Matrix products of profile ds by format, rows and shape. The shapes are linears of the Flash model; "memory" is a
+// matrix that no cache holds, where the roof is the read rate; for the others it is oneDNN's bfloat16 product of the
+// same shape.
 #include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/roofs/roofs.h"
 #include "bench/micro/table.h"
+#include "bench/roofs/roofs.h"
 #include "compute/cpu/gemm.h"
 #include "compute/cpu/test_data.h"
 

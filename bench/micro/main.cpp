@@ -1,11 +1,11 @@
-// mm_micro: the CPU kernels on one core beside the roofs measured in the same run. Takes Google Benchmark's flags, such as
-// --benchmark_filter=fp4.
+// mm_micro: the CPU kernels on one core beside the roofs measured in the same run. Takes Google Benchmark's flags, such
+// as --benchmark_filter=fp4.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
 
-#include "bench/roofs/roofs.h"
 #include "bench/micro/table.h"
+#include "bench/roofs/roofs.h"
 #include "compute/cpu/isa.h"
 
 int main(int argc, char** argv) {

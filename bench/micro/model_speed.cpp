@@ -1,5 +1,5 @@
-// mm_model_speed DIR: a whole forward on one core beside what the machine could do. Prefill against oneDNN's bfloat16 products
-// of the same sizes, decode against the memory bandwidth, both roofs measured in this run.
+// mm_model_speed DIR: a whole forward on one core beside what the machine could do. Prefill against oneDNN's bfloat16
+// products of the same sizes, decode against the memory bandwidth, both roofs measured in this run.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -25,7 +25,8 @@ double best_seconds(double budget, Work&& work) {
     return best;
 }
 
-// The same for `num_threads` threads that each call `work(thread)` at the same time: from the common start to the last end.
+// The same for `num_threads` threads that each call `work(thread)` at the same time: from the common start to the last
+// end.
 template <class Work>
 double best_seconds_together(std::int32_t num_threads, double budget, Work&& work) {
     std::barrier gate(num_threads);

@@ -7,8 +7,8 @@
 namespace megamoe::bench {
 
 // Bytes a second that `num_threads` threads read together, each from a buffer far larger than the last-level cache, in
-// ascending order, on huge pages where the system has them. Measures anew and returns the best since the program started:
-// call it beside each row that is held against it, since the neighbours on a shared machine change.
+// ascending order, on huge pages where the system has them. Measures anew and returns the best since the program
+// started: call it beside each row that is held against it, since the neighbours on a shared machine change.
 // Cost   0.2 seconds, and 256 MiB a thread that stay
 // Thread one at a time
 double stream_read_rate(std::int32_t num_threads = 1);

@@ -1,4 +1,5 @@
-// Log lines to stderr: `time level r<rank> s<step> text`. One event a line, `key=value` pairs; results go to stdout instead.
+// Log lines to stderr: `time level r<rank> s<step> text`. One event a line, `key=value` pairs; results go to stdout
+// instead.
 #pragma once
 
 #include <cstdint>

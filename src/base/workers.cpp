@@ -8,8 +8,8 @@
 
 namespace megamoe {
 
-// A loop is open while the gate's upper half is odd. A helper takes part only if it registers while the loop is open, so the
-// owner waits for helpers that are at work and never for one that the system has not woken yet.
+// A loop is open while the gate's upper half is odd. A helper takes part only if it registers while the loop is open,
+// so the owner waits for helpers that are at work and never for one that the system has not woken yet.
 struct Workers::Team {
     static constexpr std::uint64_t kStep = std::uint64_t{1} << 32;  // upper half: loops opened and closed
     static constexpr std::uint64_t kActive = kStep - 1;             // lower half: helpers at work

@@ -17,7 +17,8 @@ class Workers {
 
     std::int32_t size() const { return num_threads_; }
 
-    // Calls fn(i) once for every i in [0, count), in any order, on any thread of the team; returns when all have returned.
+    // Calls fn(i) once for every i in [0, count), in any order, on any thread of the team; returns when all have
+    // returned.
     // Same    the callee must not let a result bit depend on which thread runs it
     // Thread  the owner of the team only; not re-entrant
     template <class Fn>

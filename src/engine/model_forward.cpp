@@ -86,8 +86,7 @@ Result<std::shared_ptr<const ForwardFactory>> make_forward_factory(const EngineC
     }
     auto factory = std::make_shared<ModelForwardFactory>(config, isa, std::move(model));
     log::info(fmt::format("compute isa={} threads_per_rank={} moe={} profile={}", cpu::name(isa),
-                          factory->threads_per_rank(config.num_ranks),
-                          name(config.moe_backend),
+                          factory->threads_per_rank(config.num_ranks), name(config.moe_backend),
                           config.profile == Profile::kDs ? "ds" : "hf"));
     return std::shared_ptr<const ForwardFactory>(std::move(factory));
 }

@@ -54,7 +54,8 @@ struct BenchServeOptions {
 };
 
 // In    args  the words after `megamoe bench serve`
-// Error kInvalidArgument: a flag that is unknown (with the nearest name), misspelt in value, or not supported (with the reason)
+// Error kInvalidArgument: a flag that is unknown (with the nearest name), misspelt in value, or not supported (with the
+//       reason)
 [[nodiscard]] Result<BenchServeOptions> parse_bench_serve(const std::vector<std::string>& args);
 
 // One measured pass: manifest, ready check, warm-up, measurement, result folder, table on stdout.

@@ -28,7 +28,8 @@ class Forward {
     //       expert. Pages for all positions must exist.
     // Out   logits [sum of num_logits, V] float32, in segment order
     // Error kUnavailable: from the MoE exchange; the caches of this step are then undefined
-    // Same  bit-identical for any split of a sequence into steps, any batch neighbours, any rank or thread count, on one ISA
+    // Same  bit-identical for any split of a sequence into steps, any batch neighbours, any rank or thread count, on
+    //       one ISA
     // Spec  model spec, 3
     [[nodiscard]] Result<Done> run(std::span<const Segment> segments, const step::StepPlan& plan, RankId me,
                                    std::span<float> logits, Tap* tap = nullptr);

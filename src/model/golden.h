@@ -1,4 +1,5 @@
-// A model folder against its reference outputs (golden.safetensors made by transformers): the gate of everything numeric.
+// A model folder against its reference outputs (golden.safetensors made by transformers): the gate of everything
+// numeric.
 #pragma once
 
 #include <cstdint>

@@ -46,10 +46,10 @@ TEST(Golden, TinyModelMatchesTransformersOnEveryInstructionSet) {
     }
 }
 
-// Rounding points amplify the order of float32 sums: a sum near a rounding boundary flips one bfloat16 step (2^-8), and later
-// layers route on it, so single values may move by whole units while the distribution does not. The oracle runs with double
-// sums here. The bar of each tensor is how far the oracle's own float32 run is from that; the very first one, before
-// anything is amplified, must agree to 1e-4.
+// Rounding points amplify the order of float32 sums: a sum near a rounding boundary flips one bfloat16 step (2^-8), and
+// later layers route on it, so single values may move by whole units while the distribution does not. The oracle runs
+// with double sums here. The bar of each tensor is how far the oracle's own float32 run is from that; the very first
+// one, before anything is amplified, must agree to 1e-4.
 TEST(Golden, TinyModelInProfileDsStaysCloseToTheIndependentForward) {
     const auto model = testing::tiny();
     auto gold = weights::Checkpoint::open_file("tests/golden/tiny-b/golden.safetensors").take();

@@ -70,7 +70,8 @@ class LoadedModel {
     const std::string& directory() const { return directory_; }
     // Memory held by packed weights.
     std::int64_t bytes() const { return bytes_; }
-    // Weight bytes one token must read at batch 1: everything but the embedding table and the experts it does not visit.
+    // Weight bytes one token must read at batch 1: everything but the embedding table and the experts it does not
+    // visit.
     std::int64_t bytes_per_decoded_token() const { return bytes_per_token_; }
 
   private:

@@ -16,7 +16,8 @@
 
 namespace megamoe::model {
 
-// New tokens of one sequence: positions start .. start + tokens.size() - 1. Its pages for these positions exist already.
+// New tokens of one sequence: positions start .. start + tokens.size() - 1. Its pages for these positions exist
+// already.
 struct Segment {
     const kv::Sequence* sequence = nullptr;
     std::span<const std::int32_t> tokens;
@@ -64,8 +65,8 @@ struct StepContext {
         return {angles[static_cast<int>(kind)] + row * g.rope_dim, static_cast<std::size_t>(g.rope_dim)};
     }
 
-    // y [rows, w.rows()] = x * w^T for all rows of the step; x rows are lda apart. Rounded to bfloat16 in profile ds, unless
-    // the model keeps float32 there (gate logits, compressor inputs).
+    // y [rows, w.rows()] = x * w^T for all rows of the step; x rows are lda apart. Rounded to bfloat16 in profile ds,
+    // unless the model keeps float32 there (gate logits, compressor inputs).
     struct Product {
         const cpu::PackedMatrix& w;
         float* y;

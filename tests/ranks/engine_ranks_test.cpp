@@ -1,5 +1,5 @@
-// The whole engine over a real model: each request gets the same tokens whatever runs beside it, on any number of ranks,
-// under any memory pressure.
+// The whole engine over a real model: each request gets the same tokens whatever runs beside it, on any number of
+// ranks, under any memory pressure.
 #include <gtest/gtest.h>
 
 #include <condition_variable>

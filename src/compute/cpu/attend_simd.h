@@ -1,5 +1,6 @@
 // Attention. Scores have heads in their lanes (score_simd.h), so the softmax needs no sum across lanes. Values have
-// dimensions in their lanes: latents are copied once to blocks of dimensions that stay in L1 while every head reads them.
+// dimensions in their lanes: latents are copied once to blocks of dimensions that stay in L1 while every head reads
+// them.
 #pragma once
 
 #include "compute/cpu/score_simd.h"
@@ -126,7 +127,8 @@ class Attention {
         }
     }
 
-    // Exponentials to the weights of the value product, in place: words ascend no faster than the rows they are made of.
+    // Exponentials to the weights of the value product, in place: words ascend no faster than the rows they are made
+    // of.
     void weigh() {
         for (std::int32_t panel = 0; panel < panels_; ++panel) {
             const F total = V::load(totals_ + panel * kLanes);

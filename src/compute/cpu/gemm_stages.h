@@ -34,7 +34,8 @@ void pack_row(Packing packing, const float* a, std::int32_t cols, std::int32_t r
 void pack_row(Packing packing, const std::uint16_t* a, std::int32_t cols, std::int32_t row, std::int32_t rows,
               std::byte* packed);
 
-// out[r, 0..width) = rows of `packed` times panels [first_panel, first_panel + kTaskPanels) of w, width = what w has left.
+// out[r, 0..width) = rows of `packed` times panels [first_panel, first_panel + kTaskPanels) of w, width = what w has
+// left.
 // In    rows in 1..kMaxTaskRows, packed for w's format; out row stride ldo
 void gemm_task(Isa isa, Math math, const PackedMatrix& w, std::int32_t first_panel, const std::byte* packed,
                std::int32_t rows, bool round_bf16, float* out, std::int64_t ldo);

@@ -94,8 +94,8 @@ void tile(const Tile& t) {
     tile_of<Codes, kMaxRows, kFromMemory>(t);
 }
 
-// Expands a panel to the plain format: each operand becomes a vector. Meanwhile the next chunk of the panel, as large as
-// this one, comes closer: it arrives while tiles read this one.
+// Expands a panel to the plain format: each operand becomes a vector. Meanwhile the next chunk of the panel, as large
+// as this one, comes closer: it arrives while tiles read this one.
 template <class Codes>
 void decode(const std::byte* codes, std::int64_t code_stride, std::int32_t cols, std::byte* out) {
     constexpr std::int32_t kColsAVector = Codes::kWords * Codes::kColsAWord;

@@ -1,5 +1,5 @@
-// Operators on queries and latent vectors that the forward calls for every head of every token: ops::rotate, ops::hadamard_bf16
-// and ops::simulate_fp4 with variants by instruction set.
+// Operators on queries and latent vectors that the forward calls for every head of every token: ops::rotate,
+// ops::hadamard_bf16 and ops::simulate_fp4 with variants by instruction set.
 // Same  the bits of the reference in compute/ops, on every ISA
 #pragma once
 

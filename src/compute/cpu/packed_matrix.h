@@ -4,11 +4,11 @@
 // Within a panel, output row n owns the 32-bit lane n of every 64-byte vector; columns ascend from vector to vector:
 //   kF32   1 column a vector:  lane = the float32
 //   kBf16  2 columns a vector: lane = even column in the low half, odd column in the high half
-//   kFp8   4 columns a vector: each 16-byte quarter holds 4 rows; its low 8 bytes are columns 0 and 1 of these rows, its
-//          high 8 bytes columns 2 and 3, so that unpacking bytes to 16-bit words gives the lanes of kBf16
+//   kFp8   4 columns a vector: each 16-byte quarter holds 4 rows; its low 8 bytes are columns 0 and 1 of these rows,
+//          its high 8 bytes columns 2 and 3, so that unpacking bytes to 16-bit words gives the lanes of kBf16
 //   kFp4   8 columns a vector: nibble j of a lane's low half is column 2j, nibble j of its high half column 2j + 1
-// The vectors of 4 panels (fewer in the last group) take turns, and so do their scales: a product with one row then reads
-// memory in one ascending stream, which a core fetches half as fast again as four short ones.
+// The vectors of 4 panels (fewer in the last group) take turns, and so do their scales: a product with one row then
+// reads memory in one ascending stream, which a core fetches half as fast again as four short ones.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// The element-wise and row-wise operators of the forward that are worth vectorising. One row or token a call, no threads.
-// All values are float32; with Rounding::kBf16 each named result is rounded to bfloat16 (profile ds).
-// Same  bit-identical for any neighbours, on one ISA. Across ISAs: norms, quantisation and hyper-connection bit-identical;
-//       swiglu and attention round at the same places, but exp differs by 2 ulp and sums are reordered.
+// The element-wise and row-wise operators of the forward that are worth vectorising. One row or token a call, no
+// threads. All values are float32; with Rounding::kBf16 each named result is rounded to bfloat16 (profile ds).
+// Same  bit-identical for any neighbours, on one ISA. Across ISAs: norms, quantisation and hyper-connection
+//       bit-identical; swiglu and attention round at the same places, but exp differs by 2 ulp and sums are reordered.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +35,14 @@ void swiglu(Isa isa, const float* gate, const float* up, std::int32_t n, float l
 void hc_collapse(Isa isa, const float* streams, const float* pre, std::int32_t num_streams, std::int32_t hidden,
                  Rounding rounding, float* out);
 
-// streams'[k] = round(post[k] * o + sum_j comb[j, k] * streams[j]), j ascending; in place. comb [num_streams, num_streams];
-// at most 8 streams.
+// streams'[k] = round(post[k] * o + sum_j comb[j, k] * streams[j]), j ascending; in place. comb [num_streams,
+// num_streams]; at most 8 streams.
 // Spec  model spec, 3.3
 void hc_expand(Isa isa, const float* o, const float* post, const float* comb, std::int32_t num_streams,
                std::int32_t hidden, Rounding rounding, float* streams);
 
-// Attention of one query token with one latent a row as key and value of all heads, and a sink a head that takes weight only.
+// Attention of one query token with one latent a row as key and value of all heads, and a sink a head that takes weight
+// only.
 struct Attend {
     const float* q = nullptr;  // [heads, dim]
     const void* kv = nullptr;  // [rows, dim] float32, or bfloat16 codes when kv_bf16
@@ -58,7 +59,8 @@ struct Attend {
     float* probabilities = nullptr;  // [heads, rows] for dumps, or null
     float* scratch = nullptr;        // attend_scratch(heads, dim, rows) floats
 };
-// Cost  dim a multiple of 32: both products run at matrix product speed from 64 heads on; other widths take the scalar form
+// Cost  dim a multiple of 32: both products run at matrix product speed from 64 heads on; other widths take the scalar
+//       form
 std::int64_t attend_scratch(std::int32_t heads, std::int32_t dim, std::int32_t rows);
 // Spec  model spec, 3.5 steps 6 to 8
 void attend(Isa isa, const Attend& a);

@@ -53,8 +53,8 @@ inline float power_of_two_above(float v) {
     return v;
 }
 
-// Rounds |x| <= 448 to the nearest e4m3 value. Adding and taking away 1.5 * 2^23 steps rounds to a multiple of the step,
-// ties to even; the step is 2^-3 of x's power of two, and 2^-9 among the subnormals.
+// Rounds |x| <= 448 to the nearest e4m3 value. Adding and taking away 1.5 * 2^23 steps rounds to a multiple of the
+// step, ties to even; the step is 2^-3 of x's power of two, and 2^-9 among the subnormals.
 template <class V>
 typename V::F round_e4m3(typename V::F x) {
     using F = typename V::F;

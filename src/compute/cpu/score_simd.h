@@ -1,6 +1,6 @@
 // Products of queries with latents or keys, over a vector type V of 16 float32 lanes (vec_avx512.h, vec_avx2.h) and a
-// product P (see FloatProduct). Heads lie in the lanes: queries are transposed once to panels of 16 heads, and each word
-// of a row is broadcast to them. It is the register tile of the matrix product.
+// product P (see FloatProduct). Heads lie in the lanes: queries are transposed once to panels of 16 heads, and each
+// word of a row is broadcast to them. It is the register tile of the matrix product.
 #pragma once
 
 #include "compute/cpu/row_kernels.h"
@@ -40,7 +40,8 @@ constexpr std::int32_t panels_at_once(std::int32_t left) {
 template <class V>
 constexpr std::int32_t kMaxScoreRows = V::kScoreRows + 2;
 
-// Queries [heads, dim] to words [group of panels][word][panel of the group][16 heads]; heads that do not exist are zero.
+// Queries [heads, dim] to words [group of panels][word][panel of the group][16 heads]; heads that do not exist are
+// zero.
 template <class P>
 void pack_queries(const float* q, std::int32_t heads, std::int32_t dim, float* out) {
     using V = typename P::V;

@@ -13,8 +13,8 @@ typename V::F rounded(Rounding rounding, typename V::F x) {
     return rounding == Rounding::kBf16 ? V::round_bf16(x) : x;
 }
 
-// e^x to about 1 ulp: x = n ln 2 + r, |r| <= ln(2) / 2, and the Taylor polynomial of degree 7 for e^r, whose remainder is
-// below 2^-27. Outside +-150 the result has long been infinity or zero.
+// e^x to about 1 ulp: x = n ln 2 + r, |r| <= ln(2) / 2, and the Taylor polynomial of degree 7 for e^r, whose remainder
+// is below 2^-27. Outside +-150 the result has long been infinity or zero.
 template <class V>
 typename V::F exp(typename V::F x) {
     using F = typename V::F;

@@ -1,5 +1,5 @@
-// Words that travel between ranks. One 64-bit word carries a value and the launch it belongs to, so that a single release
-// store publishes both and a reader can tell this launch's word from the last one's without any reset.
+// Words that travel between ranks. One 64-bit word carries a value and the launch it belongs to, so that a single
+// release store publishes both and a reader can tell this launch's word from the last one's without any reset.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ MM_HD constexpr Epoch next_epoch(Epoch epoch) {
     return epoch == 0xFFFFFFFFU ? 2U : epoch + 1U;
 }
 
-// Two banks suffice: a rank leaves launch e only after every peer published its counts of e, and a peer publishes those of
-// e + 1 only after it left e. So no peer is ever more than one launch ahead.
+// Two banks suffice: a rank leaves launch e only after every peer published its counts of e, and a peer publishes those
+// of e + 1 only after it left e. So no peer is ever more than one launch ahead.
 MM_HD constexpr std::int32_t bank_of(Epoch epoch) {
     return static_cast<std::int32_t>(epoch & 1U);
 }

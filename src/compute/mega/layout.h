@@ -1,5 +1,5 @@
-// What lies where in a rank's symmetric heap: the part of memory that peers read and write. Pure arithmetic, the same on
-// host and device and on every rank.
+// What lies where in a rank's symmetric heap: the part of memory that peers read and write. Pure arithmetic, the same
+// on host and device and on every rank.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Who I am and where everybody's memory is. A parameter of all protocol code, never a global: that lets several ranks run
-// in one launch on one device, as threads of one process, or on a device each.
+// Who I am and where everybody's memory is. A parameter of all protocol code, never a global: that lets several ranks
+// run in one launch on one device, as threads of one process, or on a device each.
 #pragma once
 
 #include <cstddef>

@@ -2,12 +2,12 @@
 // worker derives the same stream alone and a shared ticket counter is all they need to share.
 //
 // Rows of an expert are cut into blocks of `block` rows, blocks into units of up to `unit_blocks` blocks. A task is one
-// weight tile times one block. Step s of the stream holds the first-layer tasks of unit s, then the second-layer tasks of
-// unit s - lag: the second layer returns rows to their sources, and the lag keeps that traffic behind the first wave of
-// pulls. Inside a unit the blocks of one weight tile follow each other, so the tile comes from memory once.
+// weight tile times one block. Step s of the stream holds the first-layer tasks of unit s, then the second-layer tasks
+// of unit s - lag: the second layer returns rows to their sources, and the lag keeps that traffic behind the first wave
+// of pulls. Inside a unit the blocks of one weight tile follow each other, so the tile comes from memory once.
 //
-// No deadlock, if every ticket that was drawn is worked on: a second-layer task waits for first-layer tasks with smaller
-// tickets only, and a ring slot is reused only behind tasks with smaller tickets (min_ring_blocks).
+// No deadlock, if every ticket that was drawn is worked on: a second-layer task waits for first-layer tasks with
+// smaller tickets only, and a ring slot is reused only behind tasks with smaller tickets (min_ring_blocks).
 #pragma once
 
 #include <cstdint>

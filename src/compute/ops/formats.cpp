@@ -41,8 +41,8 @@ std::uint8_t to_e4m3(float x) {
     const auto sign = std::signbit(x) ? 0x80U : 0U;
     const float a = std::min(std::fabs(x), kMaxE4m3);
     if (a < 0x1p-6F) {
-        // Subnormal codes are multiples of 2^-9, the unit in the last place of 2^14: the addition rounds to nearest even.
-        // A carry out of the three bits is the code of 2^-6, as it should be.
+        // Subnormal codes are multiples of 2^-9, the unit in the last place of 2^14: the addition rounds to nearest
+        // even. A carry out of the three bits is the code of 2^-6, as it should be.
         constexpr float kAligned = 0x1p14F;
         return static_cast<std::uint8_t>(
             sign | (std::bit_cast<std::uint32_t>(a + kAligned) - std::bit_cast<std::uint32_t>(kAligned)));
@@ -60,7 +60,8 @@ float from_e2m1(std::uint8_t code) {
 std::uint8_t to_e2m1(float x) {
     const float a = std::min(std::fabs(x), kMaxE2m1);
     const auto sign = x < 0 ? 8U : 0U;  // -0 becomes code 0
-    // Steps of 1/2, 1 and 2 in [0, 2), [2, 4) and [4, 6]; each interval starts at an even code, so even steps are even codes.
+    // Steps of 1/2, 1 and 2 in [0, 2), [2, 4) and [4, 6]; each interval starts at an even code, so even steps are even
+    // codes.
     const float code = a < 2 ? std::nearbyint(a * 2) : a < 4 ? std::nearbyint(a) + 2 : std::nearbyint(a / 2) + 4;
     return static_cast<std::uint8_t>(sign | static_cast<unsigned>(code));
 }

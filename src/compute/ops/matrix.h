@@ -1,4 +1,5 @@
-// A weight matrix [rows, cols] as the checkpoint stores it: pointers into mapped memory and how to read them. It owns nothing.
+// A weight matrix [rows, cols] as the checkpoint stores it: pointers into mapped memory and how to read them. It owns
+// nothing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Rotary position embedding: frequencies of both kinds, and the rotation of interleaved pairs in the last channels of a head.
+// Rotary position embedding: frequencies of both kinds, and the rotation of interleaved pairs in the last channels of a
+// head.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ void rope_angles(std::span<const float> frequencies, std::int32_t position, std:
 // With round_bf16 each result is rounded to bfloat16.
 void rotate(std::span<float> head, std::span<const float> cos_sin, bool inverse, bool round_bf16);
 
-// The normalised Walsh-Hadamard transform in natural order, in place; the size is a power of two. Results are rounded to
-// bfloat16.
+// The normalised Walsh-Hadamard transform in natural order, in place; the size is a power of two. Results are rounded
+// to bfloat16.
 // Spec  model spec, 3.8
 void hadamard_bf16(std::span<float> x);
 

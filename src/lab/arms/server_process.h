@@ -15,7 +15,8 @@ namespace megamoe::lab {
 
 class ServerProcess {
   public:
-    // Starts argv[0] (looked up in PATH unless it has a slash) in a process group of its own, stdout and stderr to `log_path`.
+    // Starts argv[0] (looked up in PATH unless it has a slash) in a process group of its own, stdout and stderr to
+    // `log_path`.
     // Error kNotFound: it cannot be started
     [[nodiscard]] static Result<ServerProcess> start(const std::vector<std::string>& argv, const std::string& log_path);
     ServerProcess(ServerProcess&&) noexcept;
@@ -41,7 +42,8 @@ class ServerProcess {
     std::unique_ptr<State> state_;
 };
 
-// The first http://host:port in a server's log, as an address a client on this machine can use (0.0.0.0 becomes 127.0.0.1).
+// The first http://host:port in a server's log, as an address a client on this machine can use (0.0.0.0 becomes
+// 127.0.0.1).
 // Error kNotFound: none is there (yet)
 [[nodiscard]] Result<Target> find_address(std::string_view log);
 

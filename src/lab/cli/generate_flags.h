@@ -1,4 +1,5 @@
-// The flags that describe a manifest, shared by `bench serve` and `bench manifest make`. Internal to cli/: it shows CLI11.
+// The flags that describe a manifest, shared by `bench serve` and `bench manifest make`. Internal to cli/: it shows
+// CLI11.
 #pragma once
 
 #include <CLI/CLI.hpp>

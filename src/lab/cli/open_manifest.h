@@ -12,8 +12,9 @@ struct OpenedManifest {
     bool created = false;
 };
 
-// Error kFailedPrecondition: the file is damaged, or was made with other settings than the flags ask for (all are listed);
-//       kInvalidArgument: it cannot be made from these flags; kNotFound: it is missing although it had to be loaded
+// Error kFailedPrecondition: the file is damaged, or was made with other settings than the flags ask for (all are
+//       listed); kInvalidArgument: it cannot be made from these flags; kNotFound: it is missing although it had to be
+//       loaded
 [[nodiscard]] Result<OpenedManifest> open_manifest(const BenchServeOptions& options,
                                                    const TokenSourceFactory& load_tokens);
 

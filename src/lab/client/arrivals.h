@@ -26,7 +26,8 @@ struct ArrivalOptions {
     std::uint64_t seed = 42;
 };
 
-// Arrival times after the start, ascending, in whole microseconds (as nanoseconds), so that another libm gives the same ones.
+// Arrival times after the start, ascending, in whole microseconds (as nanoseconds), so that another libm gives the same
+// ones.
 // Spec  bench.md 3.2, 4.1, 8.4
 std::vector<std::int64_t> arrival_times_ns(std::size_t count, const ArrivalOptions& options);
 

@@ -81,8 +81,8 @@ class LoadClient {
     // Opens connections before a clock runs, at most 256 at a time. Those that fail are opened again when needed.
     void open_connections(std::int32_t count, std::int64_t timeout_ms);
 
-    // Runs one pass to its end; connections stay open for the next one. Ctrl-C (see core/interrupt.h) stops the dispatch and
-    // gives the requests in flight five seconds.
+    // Runs one pass to its end; connections stay open for the next one. Ctrl-C (see core/interrupt.h) stops the
+    // dispatch and gives the requests in flight five seconds.
     PassResult run(const std::vector<PlannedRequest>& requests, const PassOptions& options);
 
   private:

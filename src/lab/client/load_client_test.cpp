@@ -121,7 +121,8 @@ TEST_F(LoadClientTest, AConnectionThatTheServerClosedIsReplacedBeforeTheClockSta
 
     const PassResult pass = run(requests(30, 2), options);
 
-    // The close may arrive after the request was written; then it counts as a failure and is never hidden by a second try.
+    // The close may arrive after the request was written; then it counts as a failure and is never hidden by a second
+    // try.
     EXPECT_GE(outcomes(pass)[Outcome::kOk], 20);
     EXPECT_EQ(outcomes(pass)[Outcome::kOk] + outcomes(pass)[Outcome::kConnError], 30);
 }

@@ -1,4 +1,5 @@
-// A server with a known token schedule and known faults, to calibrate and test the client. It has no model: tokens are words.
+// A server with a known token schedule and known faults, to calibrate and test the client. It has no model: tokens are
+// words.
 #pragma once
 
 #include <cstdint>

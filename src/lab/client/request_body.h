@@ -28,11 +28,12 @@ struct BodyOptions {
 };
 
 // The body for `row`. Sampling is always written out: servers have changed their defaults before.
-// Error kInvalidArgument: the row cannot be said in this dialect, or extra_json overrides what makes the runs comparable
+// Error kInvalidArgument: the row cannot be said in this dialect, or extra_json overrides what makes the runs
+//       comparable
 [[nodiscard]] Result<std::string> build_body(const Row& row, const BodyOptions& options);
 
-// Digest of what `body` will make a server do: prompt, length, sampling, after JSON decoding. Together with expected_digest()
-// it proves that what was sent is what the manifest says.
+// Digest of what `body` will make a server do: prompt, length, sampling, after JSON decoding. Together with
+// expected_digest() it proves that what was sent is what the manifest says.
 // Error kInvalidArgument: not a body of this dialect
 [[nodiscard]] Result<Digest> digest_of_body(const std::string& id, const std::string& body, Backend backend);
 // The same, computed from the manifest.

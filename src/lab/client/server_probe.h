@@ -14,8 +14,8 @@ namespace megamoe::lab {
 // Error kUnavailable: no server, or no model list
 [[nodiscard]] Result<std::string> first_model(const Target& target);
 
-// The server's own token counters, as a second witness. Names end in prompt_tokens_total and generation_tokens_total (any
-// prefix, summed over labels).
+// The server's own token counters, as a second witness. Names end in prompt_tokens_total and generation_tokens_total
+// (any prefix, summed over labels).
 struct ServerCounters {
     double prompt_tokens = 0;
     double generation_tokens = 0;

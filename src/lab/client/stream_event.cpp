@@ -61,8 +61,8 @@ Key key_of(std::string_view name) {
     return Key::kOther;
 }
 
-// Follows the parser through the document; `inside_.back()` is the key of the object or array around the value at hand (the
-// objects of an array count as being inside the array's key).
+// Follows the parser through the document; `inside_.back()` is the key of the object or array around the value at hand
+// (the objects of an array count as being inside the array's key).
 class EventReader final : public nlohmann::json_sax<nlohmann::json> {
   public:
     StreamEvent take() { return std::move(event_); }

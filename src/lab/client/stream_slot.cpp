@@ -20,8 +20,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// NOTE: in all coroutines here co_await stands alone or initialises a variable, and no if or while declares one: in other
-// places g++ 12 mislays the coroutine's parameters.
+// NOTE: in all coroutines here co_await stands alone or initialises a variable, and no if or while declares one: in
+// other places g++ 12 mislays the coroutine's parameters.
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr std::int64_t kMs = 1'000'000;
 // Servers close idle connections after about five seconds; a request written at that moment is lost.

@@ -21,8 +21,8 @@ class StreamSlot {
     // Connects if it is not connected; on failure the record, if any, gets the outcome.
     boost::asio::awaitable<bool> connect(std::int64_t timeout_ms, RequestRecord* record);
 
-    // Ends whatever the slot waits for, when a limit has passed or `cancel` is set. To be called a few times a second: limits
-    // are seconds, and one sweep costs less than a timer a request.
+    // Ends whatever the slot waits for, when a limit has passed or `cancel` is set. To be called a few times a second:
+    // limits are seconds, and one sweep costs less than a timer a request.
     void sweep(std::int64_t now_ns, bool cancel);
 
     // For the self-check.

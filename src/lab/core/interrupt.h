@@ -3,8 +3,8 @@
 
 namespace megamoe::lab {
 
-// While one lives, SIGINT and SIGTERM only raise the flag; the former handlers come back afterwards. A second signal ends
-// the process at once, as a user who presses twice expects.
+// While one lives, SIGINT and SIGTERM only raise the flag; the former handlers come back afterwards. A second signal
+// ends the process at once, as a user who presses twice expects.
 class InterruptGuard {
   public:
     InterruptGuard();

@@ -16,8 +16,8 @@ struct ExactText {
     std::vector<std::uint32_t> ids;  // encode(text)
 };
 
-// Decode and encode are not inverse: ids that stand side by side merge to others when their text is encoded again. So: decode,
-// encode, cut or fill at the end, and again, until the count is right.
+// Decode and encode are not inverse: ids that stand side by side merge to others when their text is encoded again. So:
+// decode, encode, cut or fill at the end, and again, until the count is right.
 //
 // In    ids       a first try, usually num_tokens long
 //       next_id   fills up when the text came out short

@@ -17,7 +17,8 @@ class PromptDraw {
   public:
     virtual ~PromptDraw() = default;
 
-    // A prompt of exactly `num_tokens` tokens (without BOS), a pure function of (seed, index). With format ids the text is "".
+    // A prompt of exactly `num_tokens` tokens (without BOS), a pure function of (seed, index). With format ids the text
+    // is "".
     // Error kFailedPrecondition: no exact text was found in eight draws
     [[nodiscard]] virtual Result<ExactText> draw(std::uint64_t index, std::size_t num_tokens) const = 0;
 };

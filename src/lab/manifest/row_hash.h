@@ -17,12 +17,14 @@ namespace megamoe::lab {
 // Spec  bench.md 7.2, algorithm v1 (the widths of turn and gap_us are fixed here)
 Digest row_digest(const Row& row);
 
-// content = over the digests of all rows, in order; prompts = over (text, in, out) of the measured rows only, so it is equal
-// for manifests that differ in bookkeeping alone. Prompts that exist as ids only enter with the bytes of the id array.
+// content = over the digests of all rows, in order; prompts = over (text, in, out) of the measured rows only, so it is
+// equal for manifests that differ in bookkeeping alone. Prompts that exist as ids only enter with the bytes of the id
+// array.
 std::string content_sha256(std::span<const Row> rows);
 std::string prompts_sha256(std::span<const Row> rows);
 
-// What one sent request says, whether taken from the manifest or from the body that left: the replay proof compares both.
+// What one sent request says, whether taken from the manifest or from the body that left: the replay proof compares
+// both.
 struct SentPrompt {
     std::string_view id;
     std::string_view text;

@@ -11,7 +11,8 @@
 
 namespace megamoe::lab {
 
-// Tokens: 0 special, every lower-case letter and the space, every pair of a vowel and a letter. Encode takes the longest match.
+// Tokens: 0 special, every lower-case letter and the space, every pair of a vowel and a letter. Encode takes the
+// longest match.
 class PairTokens final : public TokenSource {
   public:
     explicit PairTokens(bool adds_bos = false) {

@@ -8,7 +8,8 @@
 namespace megamoe::lab {
 namespace {
 
-// The length of the well-formed character at the front, 0 if there is none. Ranges as in table 3-7 of the Unicode standard.
+// The length of the well-formed character at the front, 0 if there is none. Ranges as in table 3-7 of the Unicode
+// standard.
 std::size_t leading_char(std::string_view s) {
     const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0U; };
     const auto is_tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {

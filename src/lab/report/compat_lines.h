@@ -10,7 +10,8 @@ namespace megamoe::lab {
 
 enum class LineShape : std::uint8_t { kSglang, kVllm };
 
-// One JSON line without line feed. Latencies are in milliseconds; `itl` means what the tool means by it: one gap a chunk.
+// One JSON line without line feed. Latencies are in milliseconds; `itl` means what the tool means by it: one gap a
+// chunk.
 // Spec  bench.md 9.1, compatibility writers
 std::string compat_line(LineShape shape, const Measured& run, const MeasureOptions& options, const RunFacts& facts);
 

@@ -5,7 +5,8 @@
 
 namespace megamoe::lab {
 
-// Host name and user appear as hashes only; of environment variables whose name smells of a secret only that they are set.
+// Host name and user appear as hashes only; of environment variables whose name smells of a secret only that they are
+// set.
 // Spec  bench.md 9.2, the part a client can see
 std::string environment_json(const std::string& command);
 

@@ -7,8 +7,8 @@
 
 namespace megamoe::lab {
 
-// First what changed, by how much, whether it is noise and whether the arms may be compared; then distributions, every run,
-// and how to repeat it.
+// First what changed, by how much, whether it is noise and whether the arms may be compared; then distributions, every
+// run, and how to repeat it.
 std::string html_report(const Experiment& experiment);
 
 }  // namespace megamoe::lab

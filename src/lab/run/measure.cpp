@@ -128,9 +128,9 @@ class Measurement {
         return options_.ready_timeout_ms > 0 ? check_ready(client, deadline) : Done{};
     }
 
-    // One real generation: a ready line in a log has been seen before a crash on the first forward pass. The canary row is
-    // used, so that no measured prompt is in the server's cache; its token count is the first proof that both sides tokenize
-    // alike.
+    // One real generation: a ready line in a log has been seen before a crash on the first forward pass. The canary row
+    // is used, so that no measured prompt is in the server's cache; its token count is the first proof that both sides
+    // tokenize alike.
     Result<Done> check_ready(LoadClient& client, std::int64_t deadline) {
         const Row* row = &manifest_.rows.front();
         for (const Role role : {Role::kMeasure, Role::kWarmup, Role::kCanary}) {

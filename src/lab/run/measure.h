@@ -69,8 +69,8 @@ struct Measured {
 };
 
 // Error kInvalidArgument: options and manifest do not fit; kResourceExhausted: too few open files allowed;
-//       kUnavailable: the server did not come up or does not answer; kFailedPrecondition: it counts another number of prompt
-//       tokens than the manifest says (other tokenizer, template or BOS rule)
+//       kUnavailable: the server did not come up or does not answer; kFailedPrecondition: it counts another number of
+//       prompt tokens than the manifest says (other tokenizer, template or BOS rule)
 // Spec  bench.md 3, 5, 7.3 and 8
 [[nodiscard]] Result<Measured> measure(const MeasureOptions& options, const Manifest& manifest);
 

@@ -38,7 +38,8 @@ struct Comparison {
     std::optional<double> p;              // two-sided, of the same t statistic
     std::optional<double> bootstrap_low;  // percentile interval of the ratio of medians; from 6 pairs on
     std::optional<double> bootstrap_high;
-    // How far two single runs of one and the same arm lie apart in 95 % of cases, in percent: from the spread of the repeats.
+    // How far two single runs of one and the same arm lie apart in 95 % of cases, in percent: from the spread of the
+    // repeats.
     std::optional<double> noise_pct;
     std::optional<double> detectable_pct;  // smallest true effect that this many pairs find in 80 % of cases
     double range_coverage = 0;  // probability that [smallest, largest] pair ratio holds the median, without a model

@@ -19,7 +19,8 @@ enum class ItlBasis : std::uint8_t {
 };
 std::string_view to_string(ItlBasis basis);
 
-// Spec  bench.md 6.1. `_user` figures start when the load model wanted the request to start, the others when it was sent.
+// Spec  bench.md 6.1. `_user` figures start when the load model wanted the request to start, the others when it was
+//       sent.
 struct RequestMetrics {
     std::optional<double> ttft;
     std::optional<double> ttft_user;

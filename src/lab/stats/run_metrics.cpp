@@ -196,7 +196,8 @@ class Aggregator {
             run_.peak_concurrency = std::max(run_.peak_concurrency, step.count);
         }
         run_.mean_concurrency = mean_inflight(steps, window_);
-        // In a closed loop the steady part is where the slots are taken: between the end of one request and the first byte of
+        // In a closed loop the steady part is where the slots are taken: between the end of one request and the first
+        //    byte of
         // the next on the same slot lies no time of the load's, and a dip of microseconds must not end the window.
         const bool closed = !options_.open_loop && options_.max_concurrency > 0;
         const double full = closed ? static_cast<double>(options_.max_concurrency) : median_inflight(steps, window_);

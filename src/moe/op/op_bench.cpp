@@ -143,7 +143,8 @@ Result<Done> run_bench(const BenchOptions& o, const Roofs& roofs, const std::fun
     BenchProgress at;
     at.total = static_cast<std::int32_t>(o.formats.size() * o.routings.size() * o.tokens.size());
     const Geometry& geometry = o.geometry;
-    // A roof counts as the best seen so far: on a busy machine the first rows would otherwise be held against a low one.
+    // A roof counts as the best seen so far: on a busy machine the first rows would otherwise be held against a low
+    // one.
     for (int chance = 0; chance < kFirstReads; ++chance) {
         (void)roofs.read(o.num_ranks * o.threads_per_rank);
     }

@@ -1,5 +1,5 @@
-// How fast are the backends, and how far from what this machine can do? Every row is checked before it is timed, backends take
-// turns repetition by repetition, and the roof is measured beside each case.
+// How fast are the backends, and how far from what this machine can do? Every row is checked before it is timed,
+// backends take turns repetition by repetition, and the roof is measured beside each case.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace megamoe::moe::op {
 struct Roofs {
     // Bytes a second that so many threads read from memory together.
     std::function<double(std::int32_t threads)> read;
-    // Operations a second of so many threads that each compute a bfloat16 product [m, k] x [k, n]; empty: not to be had.
+    // Operations a second of so many threads that each compute a bfloat16 product [m, k] x [k, n]; empty: not to be
+    // had.
     std::function<std::optional<double>(std::int32_t m, std::int32_t n, std::int32_t k, std::int32_t threads)> product;
 };
 

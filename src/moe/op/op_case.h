@@ -1,5 +1,5 @@
-// Operands of a test of the operator: sizes, experts as released codes, rows. Random, and for one seed the same on every
-// machine; no checkpoint is written.
+// Operands of a test of the operator: sizes, experts as released codes, rows. Random, and for one seed the same on
+// every machine; no checkpoint is written.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,8 @@ struct RawExpert {
 
 inline constexpr std::int32_t kSharedExpert = -1;
 
-// Every finite code and several scales occur. Gate and up are large enough for some of their outputs to pass kSwigluLimit.
+// Every finite code and several scales occur. Gate and up are large enough for some of their outputs to pass
+// kSwigluLimit.
 // In    index  0..E-1, or kSharedExpert, which is FP8 where the routed ones are FP4, as in the released models
 RawExpert random_expert(const Geometry& geometry, ops::WeightFormat format, std::uint64_t seed, std::int32_t index);
 

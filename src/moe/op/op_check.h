@@ -1,5 +1,5 @@
-// Are the backends right? Every backend on every number of ranks gives the bits of `reference` on one rank, and those are near
-// what the released numerics give in double precision.
+// Are the backends right? Every backend on every number of ranks gives the bits of `reference` on one rank, and those
+// are near what the released numerics give in double precision.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,8 @@ Error no_such_routing(const std::string& text) {
         near.empty() ? fmt::format("use one of {}", fmt::join(known, ", ")) : fmt::format("did you mean `{}`?", near));
 }
 
-// The `count` largest keys of experts [0, pool): log popularity plus Gumbel noise draws them without replacement, each in
-// proportion to its popularity among those left.
+// The `count` largest keys of experts [0, pool): log popularity plus Gumbel noise draws them without replacement, each
+// in proportion to its popularity among those left.
 void draw_distinct(const SynthRandom& noise, const std::vector<double>& log_popularity, std::int64_t row,
                    std::int32_t count, std::int32_t* ids) {
     const auto pool = static_cast<std::int64_t>(log_popularity.size());

@@ -23,8 +23,8 @@ struct TimingCase {
     cpu::Isa isa{};
 };
 
-// Whether every compute thread of every rank gets a core of its own; then ranks are kept on theirs. Two ranks on one core
-// would measure the scheduler.
+// Whether every compute thread of every rank gets a core of its own; then ranks are kept on theirs. Two ranks on one
+// core would measure the scheduler.
 bool ranks_have_cores(std::int32_t num_ranks, std::int32_t threads_per_rank);
 
 // One forward on one rank.

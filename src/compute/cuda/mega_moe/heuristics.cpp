@@ -50,7 +50,7 @@ MegaMoeConfig choose_config(const mega::Shape& shape, std::int32_t rows_per_rank
     // get in the way of the first pulls; no farther, because the ring must hold what lies between.
     config.lag = std::clamp(static_cast<std::int32_t>(std::lround(0.45 * units)), 8, 64);
     // With four rows an expert hardly an expert is idle (e^-4), so the first weights can travel before the counts do.
-    config.wide_batch = mean >= 4.0 ? 8 : 0;
+    config.prefetch_panels = mean >= 4.0 ? 8 : 0;
     return config;
 }
 
@@ -58,7 +58,7 @@ std::string to_string(const MegaMoeConfig& config) {
     return "tokens " + std::to_string(config.tokens) + ", unit " + std::to_string(config.unit_blocks) + ", lag " +
            std::to_string(config.lag) + ", ring " +
            (config.ring_blocks == 0 ? "whole" : std::to_string(config.ring_blocks)) + ", prefetch " +
-           std::to_string(config.wide_batch);
+           std::to_string(config.prefetch_panels);
 }
 
 }  // namespace megamoe::cuda

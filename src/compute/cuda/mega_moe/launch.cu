@@ -96,7 +96,7 @@ MegaMoeParams make_mega_moe_params(const mega::Shape& shape, const MegaMoeConfig
     p.schedule.tiles1 = panel_counts(1, shape.hidden, shape.inter).rows;
     p.schedule.tiles2 = panel_counts(2, shape.hidden, shape.inter).rows;
     p.workspace = workspace_layout(shape, p.schedule, config.ring_blocks);
-    p.wide_batch = config.wide_batch;
+    p.prefetch_panels = config.prefetch_panels;
     p.launch_ranks = 1;
     p.timeout_ns = std::uint64_t{30} * 1000 * 1000 * 1000;
     return p;

@@ -57,14 +57,14 @@ __device__ inline bool wait_phase(const Context& c, const mega::Task& task) {
 // work, and the first tickets go to the first tiles.
 template <class T>
 __device__ inline void prefetch_first_task(const Context& c) {
-    if (c.p.wide_batch == 0 || (c.p.phases & (kCount | kLayer1)) != (kCount | kLayer1)) {
+    if (c.p.prefetch_panels == 0 || (c.p.phases & (kCount | kLayer1)) != (kCount | kLayer1)) {
         return;
     }
     const std::int32_t tiles = c.p.schedule.tiles1;
     const std::int32_t panels = c.p.shape.hidden / kPanelCols;
     if (c.block / tiles < c.p.shape.local_experts()) {
         const std::byte* from = c.mine.w13 + std::int64_t{c.block} * panels * T::kPanel.bytes;
-        for (std::int32_t i = 0; i < c.p.wide_batch && i < panels; ++i) {
+        for (std::int32_t i = 0; i < c.p.prefetch_panels && i < panels; ++i) {
             ptx::bulk_prefetch_l2(from + std::int64_t{i} * T::kPanel.bytes, T::kPanel.bytes);
         }
     }

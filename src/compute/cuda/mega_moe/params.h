@@ -48,7 +48,7 @@ struct MegaMoeParams {
     std::int32_t first_rank;
     std::int32_t launch_ranks;     // ranks played by this launch
     std::int32_t blocks_per_rank;  // thread blocks
-    std::int32_t wide_batch;       // panels to prefetch before the counts are known; 0 when few experts are expected
+    std::int32_t prefetch_panels;  // panels to prefetch before the counts are known; 0 when few experts are expected
     std::uint32_t phases;
     std::uint32_t overlap;     // 1: MegaMoE 2. 0: MegaMoE 1, a phase starts when the one before is over
     float clamp;               // swiglu limit; infinity = none

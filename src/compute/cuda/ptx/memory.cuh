@@ -46,20 +46,9 @@ __device__ inline void fence_acq_rel_gpu() {
 __device__ inline void fence_acq_rel_sys() {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
-// Orders ordinary accesses of this thread with the copy engine's and the tensor cores': all, or those to global memory
-// alone.
-__device__ inline void fence_proxy_async() {
-    asm volatile("fence.proxy.async;" ::: "memory");
-}
+// Orders ordinary accesses of this thread to global memory with those of the copy engine.
 __device__ inline void fence_proxy_async_global() {
     asm volatile("fence.proxy.async.global;" ::: "memory");
-}
-__device__ inline uint4 ld_nc_v4(const void* p) {
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "l"(p));
-    return v;
 }
 // Read once and written by somebody else during this launch: neither the read-only path nor an L1 line will do.
 __device__ inline uint4 ld_relaxed_v4(const void* p) {

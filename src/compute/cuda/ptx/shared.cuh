@@ -79,10 +79,6 @@ __device__ inline std::uint32_t ld_shared(std::uint32_t address) {
     return v;
 }
 
-__device__ inline void st_shared(std::uint32_t address, std::uint32_t v) {
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
-}
-
 // Stores an 8x8 tile of 16-bit values transposed: lane j < 8 gives the address of the 16 bytes that column j becomes.
 __device__ inline void stmatrix_x1_trans(std::uint32_t address, std::uint32_t v) {
     asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(address), "r"(v) : "memory");
