@@ -15,8 +15,8 @@ namespace {
 using cuda::ExpertFormat;
 using cuda::MegaMoeVersion;
 
-// A sum that lands on the other side of a BF16 or FP8 rounding moves an activation by up to 6 %; in a handful of rows a few of
-// those show. One lost or swapped row gives 0.1 and more.
+// A sum that lands on the other side of a BF16 or FP8 rounding moves an activation by up to 6 %; in a handful of rows a
+// few of those show. One lost or swapped row gives 0.1 and more.
 constexpr double kTolerance = 2e-2;
 
 const char* name_of(MegaMoeVersion v) {

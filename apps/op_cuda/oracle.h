@@ -1,4 +1,5 @@
-// The MoE layer in double precision on the host, straight from the checkpoint's codes. It shares no code with the kernels.
+// The MoE layer in double precision on the host, straight from the checkpoint's codes. It shares no code with the
+// kernels.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,8 @@ __device__ inline std::uint32_t pack_e4m3(float a, float b, float c, float d) {
     return low | high << 16;
 }
 
-// Sixteen BF16 activations of one row -> E4M3 with the scale of the row's 128; the eight threads of the row are neighbours.
+// Sixteen BF16 activations of one row -> E4M3 with the scale of the row's 128; the eight threads of the row are
+// neighbours.
 __device__ inline uint4 quantise(const uint4 (&bf16)[2], float& scale) {
     const std::uint32_t words[8] = {bf16[0].x, bf16[0].y, bf16[0].z, bf16[0].w,
                                     bf16[1].x, bf16[1].y, bf16[1].z, bf16[1].w};

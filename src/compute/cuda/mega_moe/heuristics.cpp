@@ -46,8 +46,8 @@ MegaMoeConfig choose_config(const mega::Shape& shape, std::int32_t rows_per_rank
     }
     const auto units =
         static_cast<std::int32_t>(std::ceil(mean / (config.tokens * config.unit_blocks))) * shape.local_experts();
-    // Far enough behind that the first layer's rows are finished when the second layer starts on them, and that returns do not
-    // get in the way of the first pulls; no farther, because the ring must hold what lies between.
+    // Far enough behind that the first layer's rows are finished when the second layer starts on them, and that returns
+    // do not get in the way of the first pulls; no farther, because the ring must hold what lies between.
     config.lag = std::clamp(static_cast<std::int32_t>(std::lround(0.45 * units)), 8, 64);
     // With four rows an expert hardly an expert is idle (e^-4), so the first weights can travel before the counts do.
     config.prefetch_panels = mean >= 4.0 ? 8 : 0;

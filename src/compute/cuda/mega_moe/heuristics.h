@@ -16,7 +16,8 @@ struct MegaMoeConfig {
     std::int32_t prefetch_panels = 0;  // weight panels a thread block prefetches before it knows the counts
 };
 
-// Expected time of an expert's share of one weight panel, in clocks, with blocks of `tokens` rows and `mean` rows an expert.
+// Expected time of an expert's share of one weight panel, in clocks, with blocks of `tokens` rows and `mean` rows an
+// expert.
 double expected_panel_clocks(std::int32_t tokens, double mean);
 
 // In    rows_per_rank  rows that each rank brings, at most

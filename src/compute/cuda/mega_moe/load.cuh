@@ -53,8 +53,8 @@ __device__ inline bool wait_phase(const Context& c, const mega::Task& task) {
                     [&] { return ptx::ld_acquire_gpu(counter) == target; });
 }
 
-// Lines of weights on their way to L2 while the counts are still travelling. A guess: with many rows nearly every expert has
-// work, and the first tickets go to the first tiles.
+// Lines of weights on their way to L2 while the counts are still travelling. A guess: with many rows nearly every
+// expert has work, and the first tickets go to the first tiles.
 template <class T>
 __device__ inline void prefetch_first_task(const Context& c) {
     if (c.p.prefetch_panels == 0 || (c.p.phases & (kCount | kLayer1)) != (kCount | kLayer1)) {

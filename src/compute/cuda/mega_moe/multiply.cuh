@@ -1,5 +1,5 @@
-// The inner product of a task. Weights are the M side: decoded in registers and fed to the tensor cores from there, so the
-// expanded form exists nowhere in memory. Tokens are the N side, from shared memory.
+// The inner product of a task. Weights are the M side: decoded in registers and fed to the tensor cores from there, so
+// the expanded form exists nowhere in memory. Tokens are the N side, from shared memory.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ __device__ inline void decode_word(std::uint32_t word, uint2 magnitude, std::uin
 // A fragment of 64 x 128 for this thread: four steps of 32 columns, four registers each.
 // In  codes      shared address of the tile's codes, this thread's vector
 //     exponents  shared address of this thread's word of offsets
-//     table      shared address of Control::magnitude, a multiple of 256: one permutation puts an offset into its low byte
+//     table      shared address of Control::magnitude, a multiple of 256: one permutation puts an offset into its low
+//     byte
 __device__ inline void decode_tile(std::uint32_t codes, std::uint32_t exponents, std::uint32_t table,
                                    std::uint32_t (&a)[16]) {
     const std::uint32_t offsets = ptx::ld_shared(exponents);
@@ -41,8 +42,8 @@ __device__ inline void decode_tile(std::uint32_t codes, std::uint32_t exponents,
     }
 }
 
-// acc += part * (scale of the token) * (base of the tile): the sum leaves the tensor core every 128 columns, where it is
-// kept with fewer bits than float32.
+// acc += part * (scale of the token) * (base of the tile): the sum leaves the tensor core every 128 columns, where it
+// is kept with fewer bits than float32.
 template <int kTokens>
 __device__ inline void promote(const float (&part)[kTokens / 2], std::uint32_t scales, float base_even, float base_odd,
                                float (&acc)[kTokens / 2]) {
@@ -80,7 +81,8 @@ struct Stage {
                     base, a);
     }
 
-    // Starts the product of a tile with the tokens; `a` is its decoded form (MXFP4) and must stay untouched until it is over.
+    // Starts the product of a tile with the tokens; `a` is its decoded form (MXFP4) and must stay untouched until it is
+    // over.
     __device__ void start(std::int32_t tile, const std::uint32_t (&a)[16], float (&part)[T::kTokens / 2]) const {
         using Mma = ptx::Wgmma<T::kTokens>;
         ptx::wgmma_fence();
@@ -108,8 +110,8 @@ struct Stage {
     }
 };
 
-// All panels of a task. A warpgroup decodes, multiplies and promotes in turn; the others use the tensor cores meanwhile.
-// False: aborted.
+// All panels of a task. A warpgroup decodes, multiplies and promotes in turn; the others use the tensor cores
+// meanwhile. False: aborted.
 // In  warpgroup, thread (in it)
 //     first     called once, when the rows of the task are known to be there
 template <class T, class First>

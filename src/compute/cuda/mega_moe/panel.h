@@ -1,12 +1,14 @@
-// How expert weights lie in device memory for the fused operator. A panel is 256 weight rows by 128 columns, one pipeline
-// stage of a task, contiguous: codes, exponents, bases. All panels of a task follow each other.
+// How expert weights lie in device memory for the fused operator. A panel is 256 weight rows by 128 columns, one
+// pipeline stage of a task, contiguous: codes, exponents, bases. All panels of a task follow each other.
 //
-// A panel holds four tiles of 64 rows, one matrix instruction each. In the first layer a tile pairs gate and up: of each 16
-// rows, eight gate rows are followed by the eight up rows of the same channels, so both land in one thread's accumulators.
+// A panel holds four tiles of 64 rows, one matrix instruction each. In the first layer a tile pairs gate and up: of
+// each 16 rows, eight gate rows are followed by the eight up rows of the same channels, so both land in one thread's
+// accumulators.
 //
-// MXFP4 stays packed. A tile has one base exponent b0 = (largest exponent of its groups) - 6, and every group of 32 columns
-// an offset 0..14 to it, a nibble: element = e2m1 * 2^(offset - 8) * 2^b0, and the first factor is an E4M3 number, exactly.
-// That holds while the exponents of a tile span at most 14; deeper groups are rounded to offset 0 and counted.
+// MXFP4 stays packed. A tile has one base exponent b0 = (largest exponent of its groups) - 6, and every group of 32
+// columns an offset 0..14 to it, a nibble: element = e2m1 * 2^(offset - 8) * 2^b0, and the first factor is an E4M3
+// number, exactly. That holds while the exponents of a tile span at most 14; deeper groups are rounded to offset 0 and
+// counted.
 #pragma once
 
 #include <cstdint>
@@ -55,10 +57,10 @@ MM_HD constexpr SourceRow source_row(std::int32_t layer, std::int32_t panel, std
     return {(row / 8) % 2 == 0 ? 1 : 3, channel};
 }
 
-// Codes of a tile as thread `thread` of the warpgroup reads them: two 16-byte vectors, word `step * 2 + half` for the 32
-// columns of `step` and row + 8 * half. Nibble i < 4 of a word is column 4 q + i, nibble i >= 4 is column 16 + 4 q + i - 4.
-// Bits 0..2 of a nibble are the magnitude. The signs sit where one mask finds them: those of nibbles 0..3 in bits 8 i + 7,
-// those of nibbles 4..7 in bits 8 (i - 4) + 3.
+// Codes of a tile as thread `thread` of the warpgroup reads them: two 16-byte vectors, word `step * 2 + half` for the
+// 32 columns of `step` and row + 8 * half. Nibble i < 4 of a word is column 4 q + i, nibble i >= 4 is column 16 + 4 q +
+// i - 4. Bits 0..2 of a nibble are the magnitude. The signs sit where one mask finds them: those of nibbles 0..3 in
+// bits 8 i + 7, those of nibbles 4..7 in bits 8 (i - 4) + 3.
 MM_HD constexpr std::int32_t code_word_offset(std::int32_t thread, std::int32_t step, std::int32_t half) {
     return ((step / 2) * 128 + thread) * 16 + ((step % 2) * 2 + half) * 4;
 }
@@ -81,7 +83,8 @@ MM_HD constexpr std::int32_t exponent_word_offset(std::int32_t thread) {
     return (thread / 32 * 8 + thread % 32 / 4) * 4;
 }
 
-// A code whose group lies more than 14 below the largest, rounded to the grid of offset 0. `below` >= 1: how much deeper.
+// A code whose group lies more than 14 below the largest, rounded to the grid of offset 0. `below` >= 1: how much
+// deeper.
 MM_HD constexpr std::uint32_t round_deep_code(std::uint32_t code, std::int32_t below) {
     constexpr float kMagnitude[8] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
     float value = kMagnitude[code & 7U];

@@ -1,5 +1,5 @@
-// Before any row moves: every source tells every expert rank which rows it has for it, and every block of an expert rank
-// derives the same plan from those counts.
+// Before any row moves: every source tells every expert rank which rows it has for it, and every block of an expert
+// rank derives the same plan from those counts.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ __device__ inline std::int32_t counting_blocks(const Context& c) {
     return wanted < 1 ? 1 : wanted < c.blocks ? wanted : c.blocks;
 }
 
-// Choices of a row by ascending expert id: the order in which results are summed. This thread's own choice finds its place.
+// Choices of a row by ascending expert id: the order in which results are summed. This thread's own choice finds its
+// place.
 __device__ inline void note_order(const Context& c, const std::int32_t* ids, std::int32_t row, std::int32_t choice) {
     const std::int32_t top_k = c.p.shape.top_k;
     const std::int32_t* row_ids = ids + static_cast<std::int64_t>(row) * top_k;

@@ -10,8 +10,9 @@
 
 namespace megamoe::cuda {
 
-// The routed experts of one layer on this rank, as the checkpoint stores them, experts one after another, on the device.
-// MXFP4: codes u8 [n][k / 2], scales ue8m0 [n][k / 32]. FP8: codes e4m3 [n][k], scales f32 [ceil(n / 128)][ceil(k / 128)].
+// The routed experts of one layer on this rank, as the checkpoint stores them, experts one after another, on the
+// device. MXFP4: codes u8 [n][k / 2], scales ue8m0 [n][k / 32]. FP8: codes e4m3 [n][k], scales f32 [ceil(n /
+// 128)][ceil(k / 128)].
 struct RawExperts {
     ExpertFormat format;
     std::int32_t num_experts;

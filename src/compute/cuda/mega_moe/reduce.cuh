@@ -18,7 +18,8 @@ __device__ inline void add_bf16(uint4 v, float (&sum)[8]) {
     }
 }
 
-// Waits for every expert rank's word that it has returned its rows. Called by whole warps; each lane watches some ranks.
+// Waits for every expert rank's word that it has returned its rows. Called by whole warps; each lane watches some
+// ranks.
 __device__ inline bool wait_returns(const Context& c) {
     const auto lane = static_cast<std::int32_t>(threadIdx.x % 32);
     const auto* done = c.view.mine<mega::Cell>(c.p.heap.done) + mega::done_index(c.p.shape, c.control.epoch, 0);
@@ -30,7 +31,8 @@ __device__ inline bool wait_returns(const Context& c) {
     return __all_sync(0xFFFFFFFFU, ok ? 1 : 0) != 0;
 }
 
-// Thread `thread` of `threads` on the rank: every 16 bytes of the output is one thread's, summed in ascending order of the
+// Thread `thread` of `threads` on the rank: every 16 bytes of the output is one thread's, summed in ascending order of
+//        the
 // experts and the shared expert's result last, in float32.
 __device__ inline void reduce_rows(const Context& c, std::int64_t thread, std::int64_t threads) {
     const std::int32_t hidden = c.p.shape.hidden;

@@ -1,5 +1,5 @@
-// The fused MoE operator of one layer: dispatch, two expert products with the activation between them, return, reduction,
-// in one persistent launch. Body of the kernel: who does what. Spec: operator design, 6.3 and 6.4.
+// The fused MoE operator of one layer: dispatch, two expert products with the activation between them, return,
+// reduction, in one persistent launch. Body of the kernel: who does what. Spec: operator design, 6.3 and 6.4.
 #pragma once
 
 #include <cuda_fp8.h>

@@ -8,8 +8,8 @@
 
 namespace megamoe::cuda {
 
-// Rows of activations are kept as planes of 128 channels: [channel / 128][ring row][128 bytes], each row's 16-byte chunks
-// swizzled by row % 8. A block's share of a plane is contiguous and is what the matrix instructions read.
+// Rows of activations are kept as planes of 128 channels: [channel / 128][ring row][128 bytes], each row's 16-byte
+// chunks swizzled by row % 8. A block's share of a plane is contiguous and is what the matrix instructions read.
 struct WorkspaceLayout {
     // u32 counters, two banks by the parity of the epoch; the idle bank is cleared for the next launch.
     std::int64_t counters = 0;

@@ -90,8 +90,8 @@ __device__ inline std::uint32_t opaque(std::uint32_t v) {
     return v;
 }
 
-// Byte i of the result is byte (selector >> 4 i) & 15 of {b, a}; bit 3 of a selector must be 0. __byte_perm masks its selector,
-// which costs an operation more.
+// Byte i of the result is byte (selector >> 4 i) & 15 of {b, a}; bit 3 of a selector must be 0. __byte_perm masks its
+// selector, which costs an operation more.
 __device__ inline std::uint32_t prmt(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
     std::uint32_t v;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(selector));

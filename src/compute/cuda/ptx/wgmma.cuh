@@ -1,7 +1,8 @@
 // Warpgroup matrix products m64nNk32 of E4M3 with float32 accumulators: Wgmma<N>::rs takes A from registers, ::ss from
 // shared memory. B is K-major with the 128-byte swizzle. One struct a width; they differ only in the operand list.
 //
-// Thread t of the warpgroup (warp w, lane = 4 * g + q) holds D[16 w + g][8 j + 2 q + {0, 1}] in d[4 j + {0, 1}] and row + 8 in
+// Thread t of the warpgroup (warp w, lane = 4 * g + q) holds D[16 w + g][8 j + 2 q + {0, 1}] in d[4 j + {0, 1}] and row
+//        + 8 in
 // d[4 j + {2, 3}]; and of A, row 16 w + g, columns 4 q + {0..3} in a[0] and + 16 in a[2]; row + 8 in a[1] and a[3].
 #pragma once
 
