@@ -173,20 +173,27 @@ Result<Done> Forward::run(std::span<const Segment> segments, const step::StepPla
     workers_.run(n, [&](std::int64_t row) {
         embed(c, c.rows[static_cast<std::size_t>(row)].token, streams + row * row_floats);
     });
+    const auto around_attention = HyperCoefficients::take(step_scratch_, n, c.g.hc_mult);
+    const auto around_moe = HyperCoefficients::take(step_scratch_, n, c.g.hc_mult);
+    PendingOutput pending;
     for (std::int32_t l = 0; l < c.g.num_layers; ++l) {
         const Layer& layer = model_->layers()[static_cast<std::size_t>(l)];
         layer_scratch_.reset();
-        const auto around_attention = enter_sublayer(c, layer.attn_hc, layer.raw->attn_norm, streams, x);
+        enter_sublayer(c, layer.attn_hc, layer.raw->attn_norm, pending, streams, around_attention, x);
         run_attention(c, l, x, o);
-        leave_sublayer(c, around_attention, o, streams);
 
         layer_scratch_.reset();
-        const auto around_moe = enter_sublayer(c, layer.ffn_hc, layer.raw->ffn_norm, streams, x);
+        enter_sublayer(c, layer.ffn_hc, layer.raw->ffn_norm, {around_attention, o}, streams, around_moe, x);
         MM_TRY_DONE(run_moe(c, l, plan, plan.real[rank], x, o));
-        leave_sublayer(c, around_moe, o, streams);
+        pending = {around_moe, o};
         if (tap != nullptr) {
+            expand_pending(c, pending, streams);
+            pending = {};
             tap->floats(l, "out", streams, n, row_floats);
         }
+    }
+    if (pending.o != nullptr) {
+        expand_pending(c, pending, streams);
     }
     layer_scratch_.reset();
     run_head(c, streams, logits);

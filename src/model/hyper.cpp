@@ -46,39 +46,52 @@ std::span<float> span_of(float* p, std::int64_t n) {
 
 }  // namespace
 
-HyperCoefficients enter_sublayer(const StepContext& c, const Hyper& hyper, const weights::FloatVector& norm,
-                                 const float* streams, float* x) {
-    const std::int32_t n = c.num_rows();
-    const std::int64_t streams_per_row = c.g.hc_mult;
-    const std::int64_t h = c.g.hidden_size;
-    const std::int64_t outs = hyper.fn.rows();
-    float* mix = c.scratch.take(n * outs);
-    const HyperCoefficients k{c.scratch.take(n * streams_per_row), c.scratch.take(n * streams_per_row),
-                              c.scratch.take(n * streams_per_row * streams_per_row)};
-    const ops::HyperShape shape{c.g.hc_mult, c.g.hc_iters, c.g.hc_eps};
-    for_row_blocks(c, n, [&](std::int32_t first, std::int32_t count) {
-        mix_streams(c, hyper, streams + first * streams_per_row * h, count, mix + first * outs);
-        for (std::int64_t row = first; row < first + count; ++row) {
-            ops::hyper_coefficients(
-                shape, {mix + row * outs, static_cast<std::size_t>(outs)}, hyper.raw->scale, hyper.raw->base,
-                span_of(k.pre + row * streams_per_row, streams_per_row),
-                span_of(k.post + row * streams_per_row, streams_per_row),
-                span_of(k.comb + row * streams_per_row * streams_per_row, streams_per_row * streams_per_row));
-            float* u = x + row * h;
-            cpu::hc_collapse(c.isa, streams + row * streams_per_row * h, k.pre + row * streams_per_row, c.g.hc_mult,
-                             c.g.hidden_size, c.rounding(), u);
-            cpu::rms_norm(c.isa, u, norm.data(), c.g.hidden_size, c.g.rms_eps, c.rounding(), u);
-        }
-    });
-    return k;
+HyperCoefficients HyperCoefficients::take(Scratch& scratch, std::int64_t rows, std::int64_t num_streams) {
+    return {scratch.take(rows * num_streams), scratch.take(rows * num_streams),
+            scratch.take(rows * num_streams * num_streams)};
 }
 
-void leave_sublayer(const StepContext& c, const HyperCoefficients& k, const float* o, float* streams) {
-    const std::int64_t x = c.g.hc_mult;
+namespace {
+
+void expand_rows(const StepContext& c, const PendingOutput& pending, std::int64_t first, std::int64_t count,
+                 float* streams) {
+    const std::int64_t n = c.g.hc_mult;
     const std::int64_t h = c.g.hidden_size;
-    c.workers.run(c.num_rows(), [&](std::int64_t row) {
-        cpu::hc_expand(c.isa, o + row * h, k.post + row * x, k.comb + row * x * x, c.g.hc_mult, c.g.hidden_size,
-                       c.rounding(), streams + row * x * h);
+    for (std::int64_t row = first; row < first + count; ++row) {
+        cpu::hc_expand(c.isa, pending.o + row * h, pending.k.post + row * n, pending.k.comb + row * n * n, c.g.hc_mult,
+                       c.g.hidden_size, c.rounding(), streams + row * n * h);
+    }
+}
+
+}  // namespace
+
+void expand_pending(const StepContext& c, const PendingOutput& pending, float* streams) {
+    for_row_blocks(c, c.num_rows(),
+                   [&](std::int32_t first, std::int32_t count) { expand_rows(c, pending, first, count, streams); });
+}
+
+void enter_sublayer(const StepContext& c, const Hyper& hyper, const weights::FloatVector& norm,
+                    const PendingOutput& pending, float* streams, const HyperCoefficients& k, float* x) {
+    const std::int32_t rows = c.num_rows();
+    const std::int64_t n = c.g.hc_mult;
+    const std::int64_t h = c.g.hidden_size;
+    const std::int64_t outs = hyper.fn.rows();
+    float* mix = c.scratch.take(rows * outs);
+    const ops::HyperShape shape{c.g.hc_mult, c.g.hc_iters, c.g.hc_eps};
+    for_row_blocks(c, rows, [&](std::int32_t first, std::int32_t count) {
+        if (pending.o != nullptr) {
+            expand_rows(c, pending, first, count, streams);
+        }
+        mix_streams(c, hyper, streams + first * n * h, count, mix + first * outs);
+        for (std::int64_t row = first; row < first + count; ++row) {
+            ops::hyper_coefficients(shape, {mix + row * outs, static_cast<std::size_t>(outs)}, hyper.raw->scale,
+                                    hyper.raw->base, span_of(k.pre + row * n, n), span_of(k.post + row * n, n),
+                                    span_of(k.comb + row * n * n, n * n));
+            float* u = x + row * h;
+            cpu::hc_collapse(c.isa, streams + row * n * h, k.pre + row * n, c.g.hc_mult, c.g.hidden_size, c.rounding(),
+                             u);
+            cpu::rms_norm(c.isa, u, norm.data(), c.g.hidden_size, c.g.rms_eps, c.rounding(), u);
+        }
     });
 }
 

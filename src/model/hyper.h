@@ -11,16 +11,26 @@ struct HyperCoefficients {
     float* pre = nullptr;   // [rows, X]
     float* post = nullptr;  // [rows, X]
     float* comb = nullptr;  // [rows, X, X]
+
+    static HyperCoefficients take(Scratch& scratch, std::int64_t rows, std::int64_t num_streams);
+};
+
+// A sub-layer's output that the streams have not taken up yet. Expanding it together with the next collapse saves the streams
+// a way to memory and back.
+struct PendingOutput {
+    HyperCoefficients k;
+    const float* o = nullptr;  // [rows, H]; null: nothing pending
 };
 
 // In    streams [rows, X, H]
-// Out   x [rows, H]: the normed input of the sub-layer; the coefficients live in the step's scratch
+//       pending: is expanded into the streams first
+// Out   x [rows, H]: the normed input of the sub-layer; k: its coefficients
 // Spec  model spec, 3.3 and 3.4
-HyperCoefficients enter_sublayer(const StepContext& c, const Hyper& hyper, const weights::FloatVector& norm,
-                                 const float* streams, float* x);
+void enter_sublayer(const StepContext& c, const Hyper& hyper, const weights::FloatVector& norm,
+                    const PendingOutput& pending, float* streams, const HyperCoefficients& k, float* x);
 
-// streams = post * o + comb^T * streams, in place. o [rows, H].
-void leave_sublayer(const StepContext& c, const HyperCoefficients& k, const float* o, float* streams);
+// streams = post * o + comb^T * streams, in place.
+void expand_pending(const StepContext& c, const PendingOutput& pending, float* streams);
 
 // The head: collapses the given rows' streams and norms them. out [num, H]
 void collapse_head(const StepContext& c, const float* streams, std::int32_t num, float* out);
