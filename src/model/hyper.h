@@ -15,8 +15,8 @@ struct HyperCoefficients {
     static HyperCoefficients take(Scratch& scratch, std::int64_t rows, std::int64_t num_streams);
 };
 
-// A sub-layer's output that the streams have not taken up yet. Expanding it together with the next collapse saves the streams
-// a way to memory and back.
+// A sub-layer's output that the streams have not taken up yet. Expanding it together with the next collapse saves the
+// streams a way to memory and back.
 struct PendingOutput {
     HyperCoefficients k;
     const float* o = nullptr;  // [rows, H]; null: nothing pending
